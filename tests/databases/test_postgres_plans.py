@@ -13,6 +13,7 @@ from functools import partial
 from itertools import count, product
 from operator import methodcaller
 from typing import Any, TypeAlias
+from zoneinfo import ZoneInfo
 
 import pytest
 from msgspec import UNSET
@@ -36,7 +37,7 @@ from petstore.keys.model import SCOPES, Caller
 from petstore.keys.store import list_keys
 from petstore.orders.buyers import forget_batch, forget_buyer
 from petstore.orders.model import OrderFilter
-from petstore.orders.store import list_orders, search_orders
+from petstore.orders.store import list_delivered, list_orders, search_orders
 from petstore.people.store import list_people
 from petstore.pets.model import PetFilter
 from petstore.pets.store import list_pets, search_pets
@@ -80,10 +81,11 @@ FILL = {
     "pet_words": f"CASE WHEN {FIRST} THEN 'ada' WHEN {OLD} THEN 'bel' ELSE 'rex' END, n",
     "order_words": f"CASE WHEN {FIRST} THEN 'ada' WHEN {OLD} THEN 'bel' ELSE 'rex' END, n",
     "categories (name, name_key)": "'Kind ' || n, 'kind ' || n",
-    "orders (pet_id, status, placed_at, buyer, delivered_at, amount, category_id)": (
+    "orders (pet_id, status, placed_at, buyer, delivered_at, returned_at, amount, category_id)": (
         f"CASE WHEN {FIRST} THEN 1000 + n ELSE n % 5 END,"
         f" CASE WHEN {OLD} THEN 'delivered' ELSE 'cancelled' END, {PACE} * CAST(n AS BIGINT),"
         " 'Jane',"
+        f" CASE WHEN {OLD} THEN {PACE} * CAST(n AS BIGINT) END,"
         f" CASE WHEN {OLD} THEN {PACE} * CAST(n AS BIGINT) END, 5, n % 5"
     ),
     "callers (kind)": "'key'",
@@ -211,7 +213,7 @@ LISTS: dict[str, List] = {
     ),
 }
 # In the middle of the deliveries, of which 144 are on each day.
-DAYS = day_range(date(1970, 3, 1), date(1970, 3, 2), "UTC", utc(0))
+DAYS = day_range(date(1970, 3, 1), date(1970, 3, 2), ZoneInfo("UTC"), utc(0))
 OTHERS: Reads = {
     "two words": lambda store: search_pets(store, "bel rex", PetFilter(), HALF - 5, PAGE),
     "categories by name": lambda store: search_categories(store, "Kind", None, PAGE),
@@ -228,6 +230,12 @@ OTHERS: Reads = {
         for position in (5, HALF, ROWS - 5)
     },
     "recent changes": lambda store: RecentChanges(store).catch_up(),
+    **{
+        f"delivered {place}": lambda store, place=place: list_delivered(
+            store, OrderFilter(delivered_since=utc(0)), place, PAGE
+        )
+        for place in (None, (HALF * PACE, 5), (5 * PACE, 5))
+    },
     "sales by day": lambda store: get_sales(store, DAYS, "day", "USD"),
     "sales by category": lambda store: get_sales(store, DAYS, "category", "USD"),
     "old buyers": lambda store: store.write(forget_batch(HALF * PACE, 0)),

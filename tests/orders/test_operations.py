@@ -260,5 +260,11 @@ async def test_a_sale_over_the_counter_is_delivered(send: Send) -> None:
     assert sold == await read(send)
     assert await pet_status(send) == "sold"
     assert_error(await send("DELETE", f"{ORDERS}/1"), 409, "illegal_transition")
-    assert (await patch(send, status="cancelled")).json()["status"] == "cancelled"
+    assert_error(await patch(send, status="cancelled"), 409, "illegal_transition")
+    assert_error(await patch(send, status="returned", refund=501), 400, "invalid_body")
+    corrected = (await patch(send, amount=400, buyer="Anna")).json()
+    assert corrected == sold | {"amount": 400, "buyer": "Anna"}
+    returned = (await patch(send, status="returned", returnReason="Allergic")).json()
+    back = {"status": "returned", "returnedAt": NOW, "returnReason": "Allergic", "refund": 400}
+    assert returned == corrected | back
     assert await pet_status(send) == "available"

@@ -301,7 +301,7 @@ async def test_rights_decide_what_the_page_of_a_pet_offers(
     [
         ("available", ["Sell Bella", "Reserve"], ["available", "pending", "sold", ""]),
         ("pending", ["Mark as sold", "Make available"], ["pending", "available", "sold"]),
-        ("sold", ["Take back Bella"], ["sold", "available"]),
+        ("sold", ["Make available"], ["sold", "available"]),
         ("", ["Mark as sold", "Make available"], ["", "available", "pending", "sold"]),
     ],
 )
@@ -368,8 +368,8 @@ async def test_undo_restores_the_pet(service: Service, staff: Visitor) -> None:
 @pytest.mark.parametrize(
     ("status", "button", "said", "undo", "after"),
     [
-        ("available", "Sell Bella", "Bella is sold: order 1.", "Undo", "available"),
-        ("sold", "Take back Bella", "Bella is available.", "Undo", "sold"),
+        ("available", "Sell Bella", "Sold Bella (order 1).", "Undo", "available"),
+        ("sold", "Make available", "Bella is available.", "Undo", "sold"),
         ("pending", "Mark as sold", "Bella is sold.", "Make it available again", "available"),
         ("", "Mark as sold", "Bella is sold.", "Make it available again", "available"),
     ],

@@ -10,6 +10,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from hashlib import blake2b
 from hmac import compare_digest, digest
@@ -22,13 +23,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from petstore.clock import utc
 from petstore.console.browsers import (
     notice_cookie,
     notice_of,
     place_cookie,
     place_of,
     session_secret,
-    time_zone_of,
 )
 from petstore.console.forms import (
     EMPTY,
@@ -73,7 +74,6 @@ from petstore.interface.operation import (
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import Caller
 from petstore.pets.model import Pet
-from petstore.sales.model import zone_of
 from petstore.sessions.model import Session
 from petstore.sessions.operations import Sessions
 
@@ -296,16 +296,11 @@ class PageRequest(Struct):
 
     @property
     def time_zone(self) -> ZoneInfo:
-        """The time zone of the browser, UTC if it is not known."""
-        try:
-            return zone_of(time_zone_of(self.request))
-        except InvalidParameter:
-            return ZoneInfo("UTC")
+        return self.services.time_zone
 
     @property
-    def unknown_time_zone(self) -> str:
-        name = time_zone_of(self.request)
-        return "" if name == self.time_zone.key else name[:64]
+    def today(self) -> date:
+        return utc(self.services.clock()).astimezone(self.time_zone).date()
 
     @property
     def secret(self) -> str:

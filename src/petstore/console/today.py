@@ -12,7 +12,7 @@ from petstore.console.history import newest_acts
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.events.model import EVENT_TYPES, kind_of
 from petstore.http.messages import Response
-from petstore.interface.operation import Result
+from petstore.orders.form import days_late, open_orders
 from petstore.orders.model import Order, OrderStatus
 from petstore.pets.model import CategoryCounts, Inventory
 from petstore.sales.model import Sales, SalesRow, totals_of
@@ -50,6 +50,7 @@ class _Sold(NamedTuple):
 
 async def _show(visit: PageRequest) -> Response:
     placed, approved = await _oldest(visit, "placed"), await _oldest(visit, "approved")
+    late = {order.id: days_late(order, visit) for order in (*placed.orders, *approved.orders)}
     pets = await visit.pets_of({order.pet_id for order in (*placed.orders, *approved.orders)})
     failing = {"failing": "true", "limit": 1}
     kinds = [each for each in EVENT_TYPES if kind_of(each) in _RESOURCES]
@@ -59,6 +60,7 @@ async def _show(visit: PageRequest) -> Response:
         "today.html",
         placed=placed,
         approved=approved,
+        late=late,
         pets={pet.id: pet.name for pet in pets.values()},
         sold=await _sold(visit),
         stock=await _stock(visit, _IN_A_LIST),
@@ -72,17 +74,16 @@ async def _show(visit: PageRequest) -> Response:
 
 
 async def _oldest(visit: PageRequest, status: OrderStatus) -> _OrderList:
-    query = {"status": status, "sort": "id", "limit": _IN_A_LIST}
-    found: Result[list[Order]] = await visit.execute("listOrders", query=query)
-    return _OrderList(found.value, bool(found.next))
+    orders, _ = await open_orders(visit, status)
+    return _OrderList(orders[:_IN_A_LIST], len(orders) > _IN_A_LIST)
 
 
 async def _sold(visit: PageRequest) -> _Sold:
-    zone, currency = visit.time_zone, visit.services.currency
-    today = utc(visit.services.clock()).astimezone(zone).date()
+    currency = visit.services.currency
+    today = visit.today
     monday = today - today.weekday() * _ONE_DAY
     first, same_day = monday - _WEEK, today - _WEEK
-    query = {"from": first, "to": today, "timeZone": zone.key}
+    query = {"from": first, "to": today}
     sales: Sales = (await visit.execute("getSales", query=query)).value
 
     def total(since: date, until: date) -> list[SalesRow]:

@@ -80,6 +80,14 @@ NEWEST_FIRST = CursorForm(
 )
 """The id of the last item, in a list that shows new ones first."""
 
+BY_DELIVERY = CursorForm(
+    f"~{_ID}{_ID}",
+    1 + 2 * _ID_LENGTH,
+    lambda last: f"~{_encode_id(last[0])}{_encode_id(last[1])}",
+    lambda cursor: (_decode_id(cursor[1:12]), _decode_id(cursor[12:])),
+)
+"""The time of delivery and the id of the last item, in a list of orders by delivery."""
+
 BY_NAME = CursorForm(
     r"\.[A-Za-z0-9_-]+",
     1 + (4 * _LONGEST_KEY * 4 + 2) // 3,

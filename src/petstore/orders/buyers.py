@@ -1,7 +1,7 @@
 """Personal data of orders: removed when it is old, or when a buyer asks for it.
 
-Only closed orders lose their buyer, note and cancelReason. Each has an event, which says that the
-order changed, so that no list shows the old one.
+Only closed orders lose their buyer, note, cancelReason and returnReason. Each has an event, which
+says that the order changed, so that no list shows the old one.
 """
 
 import asyncio
@@ -32,8 +32,8 @@ _PAUSE_SECONDS = 0.05
 _ORDER = b'"petId":'  # in the JSON of an order, and of nothing else that a POST returns
 # The expression and the condition of the index orders_with_buyers.
 _CLOSED_AT = (
-    "CASE WHEN status IN ('delivered', 'cancelled')"
-    " THEN coalesce(delivered_at, cancelled_at, placed_at) END"
+    "CASE WHEN status IN ('delivered', 'returned', 'cancelled')"
+    " THEN coalesce(returned_at, delivered_at, cancelled_at, placed_at) END"
 )
 
 
@@ -62,7 +62,7 @@ async def forget_old_buyers(store: Store, clock: Clock, days: int) -> None:
 def forget_batch(before: Milliseconds, now: Milliseconds) -> Unit[int]:
     rows = yield Statement(
         f"SELECT {ORDERS.columns} FROM orders"  # noqa: S608 - only names
-        " WHERE coalesce(buyer, note, cancel_reason) IS NOT NULL"
+        " WHERE coalesce(buyer, note, cancel_reason, return_reason) IS NOT NULL"
         f" AND {_CLOSED_AT} < /*sqlite*/ ?1 /*end*/ /*pg {opaque_parameter(1)} */"
         f" ORDER BY {_CLOSED_AT} LIMIT ?2 /*pg FOR UPDATE SKIP LOCKED */",
         (before, _BATCH),
@@ -144,8 +144,8 @@ def _forget(orders: list[Order], now: Milliseconds, by: Author) -> Unit[None]:
     if not orders:
         return
     yield Statement(
-        "UPDATE orders SET buyer = NULL, note = NULL, cancel_reason = NULL"  # noqa: S608
-        f" WHERE id IN ({placeholder_list(1, orders)})",
+        "UPDATE orders SET buyer = NULL, note = NULL,"  # noqa: S608
+        f" cancel_reason = NULL, return_reason = NULL WHERE id IN ({placeholder_list(1, orders)})",
         [order.id for order in orders],
         name="forget_buyers",
     )

@@ -2,18 +2,21 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import TypeAlias
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from petstore.clock import MINUTE, Milliseconds, milliseconds_up, utc
+from petstore.clock import MINUTE, Milliseconds, milliseconds, milliseconds_up, utc
 from petstore.databases.contract import Reader, Row, Statement, Unit, placeholders
 from petstore.databases.pages import (
     LAST_ID,
+    SHORT,
     Below,
     Filter,
     Page,
     found,
+    limited_subquery,
     opaque_parameter,
     read_count,
     read_page,
@@ -45,6 +48,7 @@ _PLACED = ("pet_id", "placed_at", "reserved_until")
 _CHANGING = (
     *("status", "ship_date", "buyer", "note", "amount", "currency"),
     *("approved_at", "delivered_at", "cancelled_at", "cancel_reason"),
+    *("returned_at", "return_reason", "refund"),
 )
 _WIDTH = len(_CHANGING)
 _INSERT = (
@@ -55,15 +59,19 @@ _INSERT = (
 _UPDATE = (
     f"UPDATE orders SET {', '.join(f'{name} = ?{n}' for n, name in enumerate(_CHANGING, 1))},"  # noqa: S608
     " reserved_until = CASE WHEN ?1 = 'placed' THEN reserved_until END,"
-    " category_id = CASE WHEN ?1 = 'delivered' AND status <> 'delivered'"
+    " category_id = CASE WHEN ?1 = 'delivered' AND status = 'approved'"
     " THEN (SELECT category_id FROM pets WHERE pets.id = pet_id) ELSE category_id END"
     f" WHERE id = ?{_WIDTH + 1}"
 )
 _BATCH = 256
+_MOST_READS = 20
+Delivery: TypeAlias = tuple[Milliseconds, int]
+"""The position of an order in a list by delivery: its time, and the id."""
 _CLOCK_SKEW = 5 * MINUTE
 _EVENTS: dict[OrderStatus, ResourceEventType] = {
     "approved": "order.approved",
     "delivered": "order.delivered",
+    "returned": "order.returned",
     "cancelled": "order.cancelled",
 }
 
@@ -85,6 +93,51 @@ async def list_orders(
         limit,
         ORDERS.read,
         newest_first=newest_first,
+    )
+
+
+async def list_delivered(
+    store: Reader, wanted: OrderFilter, after: Delivery | None, limit: int
+) -> tuple[list[Order], Delivery | None]:
+    """Return the first ``limit`` delivered orders before ``after``, the latest delivery first.
+
+    The position of the last one comes with them, if there are more. One page looks at 2,000 orders
+    at most, so it may have fewer than ``limit``.
+    """
+    since = 0 if wanted.delivered_since is UNSET else milliseconds_up(wanted.delivered_since)
+    if after is None:
+        before = wanted.delivered_before
+        after = LAST_ID if before is UNSET else milliseconds_up(before), 0
+    orders: list[Order] = []
+    for _ in range(_MOST_READS):
+        rows = await store.read(_select_delivered(since, after))
+        for order in map(ORDERS.read, rows):
+            if wanted.admits(order):
+                if len(orders) == limit:
+                    return orders, after
+                orders.append(order)
+            after = _delivery(order)
+        if len(rows) <= SHORT:
+            return orders, None
+    return orders, after
+
+
+def _delivery(order: Order) -> Delivery:
+    assert order.delivered_at is not UNSET  # noqa: S101 - it is in the index
+    return milliseconds(order.delivered_at), order.id
+
+
+def _select_delivered(since: Milliseconds, before: Delivery) -> Statement:
+    sql = (
+        f"{_SELECT} WHERE delivered_at IS NOT NULL"
+        f" AND delivered_at >= /*sqlite*/ ?1 /*end*/ /*pg {opaque_parameter(1)} */"
+        f" AND (delivered_at, id) < (/*sqlite*/ ?2 /*end*/ /*pg {opaque_parameter(2)} */, ?3)"
+        " ORDER BY delivered_at DESC, id DESC"
+    )
+    return Statement(
+        f"{limited_subquery(sql)} LIMIT {SHORT + 1}",
+        (since, *before),
+        name="select_delivered_orders",
     )
 
 
@@ -234,15 +287,15 @@ def _change(change: Change, order_id: int, changed_from: Callable[[Order], Order
         yield from WORDS.replace(order_id, _text(stored), _text(changed))
     events = [order_event(_event_type(stored, order, changed), changed, stored)]
     if changed.status in PET_AFTER and changed.status != stored.status:
-        events += yield from _move_pet(changed, stored)
+        events += yield from _move_pet(changed)
     # What a client has changed of an order that has lapsed is nothing but that.
     yield record(change.now, *events, by=change.by if order.status == stored.status else SERVICE)
     return changed
 
 
-def _move_pet(order: Order, before: Order) -> Unit[list[NewEvent]]:
+def _move_pet(order: Order) -> Unit[list[NewEvent]]:
     """Give the pet of an order its status after the order; return its event, if it still exists."""
-    if before.status == "delivered":
+    if order.status == "returned":
         return (yield from _take_back(order))
     rows = yield Statement(
         f"UPDATE pets SET status = ?1 WHERE id = ?2 RETURNING {PETS.columns}",  # noqa: S608
@@ -253,7 +306,7 @@ def _move_pet(order: Order, before: Order) -> Unit[list[NewEvent]]:
 
 
 def _take_back(order: Order) -> Unit[list[NewEvent]]:
-    """Make the pet of a cancelled sale available, unless somebody has done more with it since."""
+    """Make the pet of a returned order available, unless it was sold once more since."""
     # The next statement sees every order that was placed before the lock.
     yield Statement(
         "SELECT id FROM pets WHERE id = ?1 /*pg FOR UPDATE */",
@@ -262,7 +315,8 @@ def _take_back(order: Order) -> Unit[list[NewEvent]]:
     )
     rows = yield Statement(
         "UPDATE pets SET status = 'available' WHERE id = ?1 AND status = 'sold'"  # noqa: S608
-        " AND NOT EXISTS (SELECT 1 FROM orders WHERE pet_id = ?1 AND orders.id > ?2)"
+        " AND NOT EXISTS (SELECT 1 FROM orders"
+        " WHERE pet_id = ?1 AND status = 'delivered' AND orders.id > ?2)"
         f" RETURNING {PETS.columns}",
         (order.pet_id, order.id),
         name="take_pet_back",

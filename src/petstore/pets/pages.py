@@ -37,7 +37,7 @@ from petstore.domain.decoding import convert
 from petstore.errors import InvalidBody, NotFound, PetstoreError, UnknownPet
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.orders.form import latest_order, sale_form, sale_of
+from petstore.orders.form import card_of, latest_order, order_form, sale_of
 from petstore.orders.model import OPEN_STATUSES, PET_AFTER, Order
 from petstore.pets.model import EXPORTED, STATUSES, NewPet, Pet, statuses_after
 
@@ -236,7 +236,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     of_sale, of_change = (error, None) if _SELLS in visit.form.fields else (None, error)
     form = fields.shown(now, found.version, visit.form, of_change)
     form = form._replace(fields=_offered(pet, order, form.typed["status"]).fields)
-    sold = sale_form(visit.services.currency).new(visit.form if of_sale else EMPTY, of_sale)
+    sold = order_form(visit).new(visit.form if of_sale else EMPTY, of_sale)
     following = () if order else tuple(filter(None, statuses_after(pet.status)))
     if was_pending := any(each.opened == "pending" for each in form.differences):
         latest = await latest_order(visit, pet)
@@ -244,13 +244,15 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     ended = was_pending and latest and PET_AFTER.get(latest.status) == pet.status
     history = await history_of(visit, _resource(visit))
     history = history.with_undo(await _undo_of_last(visit, history, pet))
+    sale = await sale_of(visit, pet, history)
     return visit.page(
         "pet.html",
         error=error,
         found=found,
         sale_form=sold,
         problem=form.problem or sold.problem,
-        sale=await sale_of(visit, pet, history),
+        sale=sale,
+        card=card_of(visit, sale.order, pet) if sale and sale.order else None,
         now=now,
         form=await category_form(visit, form),
         order=order,
@@ -308,7 +310,9 @@ async def _undo_of_last(visit: PageRequest, history: History, pet: Pet) -> Undo 
 
 
 async def _reserve(visit: PageRequest) -> Response:
-    placed = await visit.execute("placeOrder", {"petId": visit.path_id})
+    fields = order_form(visit)
+    reserved = fields.body(fields.typed(visit.form))
+    placed = await visit.execute("placeOrder", {"petId": visit.path_id, **reserved})
     order: Order = placed.value
     undo = Undo(f"/orders/{order.id}/cancel", {"version": placed.version, "seen": order.status})
     notice = Notice(f"Order {order.id} reserves the pet.", undo)
@@ -316,20 +320,18 @@ async def _reserve(visit: PageRequest) -> Response:
 
 
 async def _sell(visit: PageRequest) -> Response:
-    currency = visit.services.currency
-    fields = sale_form(currency)
+    fields = order_form(visit)
     sale = fields.body(fields.typed(visit.form))
     sold = await visit.execute("placeOrder", {"petId": visit.path_id, "complete": True, **sale})
     order: Order = sold.value
     pet = await visit.find_pet(order.pet_id)
     name = isolated(pet.name) if pet else f"pet {order.pet_id}"
-    price = "" if order.amount is UNSET else f" for {money_in_words(order.amount, currency)}"
+    price = f" for {money_in_words(order.amount, order.currency)}" if order.currency else ""
     to = "" if order.buyer is UNSET else f" to {isolated(order.buyer)}"
-    seen = {"version": sold.version, "seen": order.status, "back": "pet"}
-    undo = Undo(f"/orders/{order.id}/cancel", seen)
-    return await visit.redirect(
-        f"/pets/{order.pet_id}", Notice(f"{name} is sold{to}{price}: order {order.id}.", undo)
-    )
+    page = f"/pets/{order.pet_id}"
+    seen = {"version": sold.version, "seen": order.status, "back": page}
+    undo = Undo(f"/orders/{order.id}/return", seen)
+    return await visit.redirect(page, Notice(f"Sold {name}{to}{price} (order {order.id}).", undo))
 
 
 async def _delete(visit: PageRequest) -> Response:

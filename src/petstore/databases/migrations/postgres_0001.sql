@@ -113,7 +113,7 @@ CREATE TABLE categories (
 CREATE TABLE orders (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     pet_id BIGINT NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('placed', 'approved', 'delivered', 'cancelled')),
+    status TEXT NOT NULL CHECK (status IN ('placed', 'approved', 'delivered', 'returned', 'cancelled')),
     ship_date TEXT,
     placed_at BIGINT NOT NULL,
     reserved_until BIGINT,
@@ -125,6 +125,9 @@ CREATE TABLE orders (
     delivered_at BIGINT,
     cancelled_at BIGINT,
     cancel_reason TEXT,
+    returned_at BIGINT,
+    return_reason TEXT,
+    refund BIGINT,
     category_id BIGINT
 );
 
@@ -143,14 +146,17 @@ CREATE INDEX orders_by_end ON orders (reserved_until) WHERE reserved_until IS NO
 CREATE UNIQUE INDEX open_orders ON orders (pet_id) WHERE status IN ('placed', 'approved');
 CREATE INDEX orders_by_placing ON orders (placed_at, id);
 
--- The sales, with all that their numbers need.
-CREATE INDEX orders_by_delivery ON orders (delivered_at) INCLUDE (currency, amount, category_id)
+-- The sales and the returns, with all that their numbers need.
+CREATE INDEX orders_by_delivery ON orders (delivered_at, id) INCLUDE (currency, amount, category_id)
     WHERE delivered_at IS NOT NULL;
+
+CREATE INDEX orders_by_return ON orders (returned_at) INCLUDE (currency, refund, category_id)
+    WHERE returned_at IS NOT NULL;
 
 -- Closed orders with something personal, by the time that they were closed.
 CREATE INDEX orders_with_buyers ON orders ((
-    CASE WHEN status IN ('delivered', 'cancelled') THEN coalesce(delivered_at, cancelled_at, placed_at) END
-)) WHERE coalesce(buyer, note, cancel_reason) IS NOT NULL;
+    CASE WHEN status IN ('delivered', 'returned', 'cancelled') THEN coalesce(returned_at, delivered_at, cancelled_at, placed_at) END
+)) WHERE coalesce(buyer, note, cancel_reason, return_reason) IS NOT NULL;
 
 -- Whoever calls: a key or a person. Their ids differ. seen_at is the last use of the console.
 CREATE TABLE callers (

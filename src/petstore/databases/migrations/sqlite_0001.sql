@@ -199,7 +199,7 @@ CREATE TABLE categories (
 CREATE TABLE orders (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     pet_id INTEGER NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('placed', 'approved', 'delivered', 'cancelled')),
+    status TEXT NOT NULL CHECK (status IN ('placed', 'approved', 'delivered', 'returned', 'cancelled')),
     ship_date TEXT,
     placed_at INTEGER NOT NULL,
     reserved_until INTEGER,
@@ -211,6 +211,9 @@ CREATE TABLE orders (
     delivered_at INTEGER,
     cancelled_at INTEGER,
     cancel_reason TEXT,
+    returned_at INTEGER,
+    return_reason TEXT,
+    refund INTEGER,
     category_id INTEGER
 ) STRICT;
 
@@ -231,14 +234,17 @@ CREATE TABLE order_words (
 -- One pet, one buyer: the database itself refuses a second.
 CREATE UNIQUE INDEX open_orders ON orders (pet_id) WHERE status IN ('placed', 'approved');
 
--- The sales, with all that their numbers need.
-CREATE INDEX orders_by_delivery ON orders (delivered_at, currency, amount, category_id)
+-- The sales and the returns, with all that their numbers need.
+CREATE INDEX orders_by_delivery ON orders (delivered_at, id, currency, amount, category_id)
     WHERE delivered_at IS NOT NULL;
+
+CREATE INDEX orders_by_return ON orders (returned_at, currency, refund, category_id)
+    WHERE returned_at IS NOT NULL;
 
 -- Closed orders with something personal, by the time that they were closed.
 CREATE INDEX orders_with_buyers ON orders (
-    CASE WHEN status IN ('delivered', 'cancelled') THEN coalesce(delivered_at, cancelled_at, placed_at) END
-) WHERE coalesce(buyer, note, cancel_reason) IS NOT NULL;
+    CASE WHEN status IN ('delivered', 'returned', 'cancelled') THEN coalesce(returned_at, delivered_at, cancelled_at, placed_at) END
+) WHERE coalesce(buyer, note, cancel_reason, return_reason) IS NOT NULL;
 
 -- First responses to requests with an Idempotency-Key, each written with what it responds to.
 CREATE TABLE idempotency_records (
