@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime
 from functools import partial
 from itertools import pairwise
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -21,7 +22,9 @@ from support.waiting import eventually, rounds_of
 pytestmark = pytest.mark.anyio
 
 WORKS, SLICES = 10, 5
-WEEK = day_range(date(2026, 10, 1), date(2026, 10, 7), "UTC", datetime(2026, 10, 8, tzinfo=UTC))
+WEEK = day_range(
+    date(2026, 10, 1), date(2026, 10, 7), ZoneInfo("UTC"), datetime(2026, 10, 8, tzinfo=UTC)
+)
 LONG_READS: dict[str, Callable[[Store], Coroutine[Any, Any, object]]] = {
     "pets by name": lambda store: search_pets(store, "a", PetFilter(), None, 20),
     "keys": lambda store: search_keys(store, "production", "", None, 20, 0),

@@ -177,6 +177,11 @@ async def events_of(wanted: EventFilter, position: int, store: Any) -> None:
     await read_events(store, wanted, None, PAGE, newest_first=True)
 
 
+async def delivered(before: int | None, store: Any) -> None:
+    place = None if before is None else (before, 5)
+    await list_delivered(store, OrderFilter(delivered_since=utc(0)), place, PAGE)
+
+
 OLD_KEY, NEW_KEY = (Caller("Till", id=n, environment="production", created_at=0) for n in (1, 2))
 ADMIN = replace(OLD_KEY, scopes=frozenset(SCOPES))
 LISTS: dict[str, List] = {
@@ -230,12 +235,7 @@ OTHERS: Reads = {
         for position in (5, HALF, ROWS - 5)
     },
     "recent changes": lambda store: RecentChanges(store).catch_up(),
-    **{
-        f"delivered {place}": lambda store, place=place: list_delivered(
-            store, OrderFilter(delivered_since=utc(0)), place, PAGE
-        )
-        for place in (None, (HALF * PACE, 5), (5 * PACE, 5))
-    },
+    **{f"delivered {place}": partial(delivered, place) for place in (None, HALF * PACE, 5 * PACE)},
     "sales by day": lambda store: get_sales(store, DAYS, "day", "USD"),
     "sales by category": lambda store: get_sales(store, DAYS, "category", "USD"),
     "old buyers": lambda store: store.write(forget_batch(HALF * PACE, 0)),

@@ -280,7 +280,12 @@ def undo_of(page: httpx.Response) -> dict[str, str]:
 
 
 async def test_cancelling_an_order_is_undone_by_a_new_order(staff: Visitor) -> None:
-    sale = {"buyer": "Ada", "amount": "249", "note": "Calls\nfirst", "shipDate": "2026-12-24T10:00"}
+    sale: dict[str, Any] = {
+        "buyer": "Ada",
+        "amount": "249",
+        "note": "Calls\nfirst",
+        "shipDate": "2026-12-24T10:00",
+    }
     await place(staff, **sale)
     cancelled = await act(staff, "cancel", cancelReason="Moves <away>")
     assert facts(cancelled)["Reason"] == "Moves &lt;away&gt;"
@@ -340,7 +345,7 @@ async def test_buyer_price_and_note_are_changed_undone_and_removed(staff: Visito
 async def test_who_may_not_change_an_order_and_paper_have_its_values(
     service: Service, staff: Visitor, clock: ManualClock
 ) -> None:
-    sale = {"buyer": "Ada", "amount": "1,249.50", "note": "Calls\r\nfirst"}
+    sale: dict[str, Any] = {"buyer": "Ada", "amount": "1,249.50", "note": "Calls\r\nfirst"}
     await place(staff, **sale, shipDate="2026-12-24T10:00")
     clock.advance(60)
     await act(staff, "approve")

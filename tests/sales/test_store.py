@@ -96,9 +96,9 @@ async def test_only_a_delivered_order_is_a_sale(store: Store) -> None:
 
 
 async def test_a_return_counts_on_its_own_day_and_the_sale_stays_on_its_day(store: Store) -> None:
-    for category, refund in ((3, {}), (3, {"refund": 30}), (4, {"refund": 0})):
+    for category, refund in ((3, UNSET), (3, 30), (4, 0)):
         sold = await sell(store, at(24, 12), 100, category=category)
-        patch = OrderPatch(status="returned", **refund)
+        patch = OrderPatch(status="returned", refund=refund)
         await store.write(update_order(Change(at(26, 12)), sold, patch))
     await sell(store, at(26, 12))
     rows = await get_sales(store, DAYS, "day", "USD")

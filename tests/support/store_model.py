@@ -234,7 +234,7 @@ class StoreModel:
         return order
 
     def _patch_orders(self, order: Record, body: Record) -> None:
-        status = body.get("status", order["status"])
+        status: str = body.get("status") or order["status"]
         if "status" in body:
             self._check_move(order, status)
         if body.keys() & {"refund", "returnReason"} and status != "returned":

@@ -326,7 +326,9 @@ async def _sell(visit: PageRequest) -> Response:
     order: Order = sold.value
     pet = await visit.find_pet(order.pet_id)
     name = isolated(pet.name) if pet else f"pet {order.pet_id}"
-    price = f" for {money_in_words(order.amount, order.currency)}" if order.currency else ""
+    price = ""
+    if order.amount is not UNSET and order.currency is not UNSET:
+        price = f" for {money_in_words(order.amount, order.currency)}"
     to = "" if order.buyer is UNSET else f" to {isolated(order.buyer)}"
     page = f"/pets/{order.pet_id}"
     seen = {"version": sold.version, "seen": order.status, "back": page}
