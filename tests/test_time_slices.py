@@ -13,7 +13,7 @@ import pytest
 from petstore.databases.contract import Store
 from petstore.keys.store import search_keys
 from petstore.pets.model import PetFilter
-from petstore.pets.search import search_pets
+from petstore.pets.store import search_pets
 from petstore.sales.model import day_range
 from petstore.sales.store import get_sales
 from petstore.time_slices import Rounds, TimeSlices

@@ -176,7 +176,7 @@ def test_selling_by_name_takes_five_keys_at_a_desk(clerk: Clerk) -> None:
         expect(page.locator("h1")).to_have_text(pet["name"])
         type_key("s")
         expect(page.get_by_label("Buyer")).to_be_focused()
-        press("Enter")
+        type_key("Enter")
         expect(page.locator(".notice")).to_contain_text("Sold")
         assert keys == 5
         page.get_by_role("button", name="Undo", exact=True).click()
@@ -257,7 +257,7 @@ def test_the_back_button_works_after_a_form(clerk: Clerk) -> None:
     if confirm.count():
         confirm.click()
     expect(clerk.page.locator(".notice")).to_contain_text(pet["name"])
-    expect(clerk.page).to_have_url(f"{clerk.shop.url}/console/pets")
+    assert "/console/pets?name=" in clerk.page.url  # where the pet was found
     clerk.page.go_back()
     expect(clerk.page).to_have_url(f"{clerk.shop.url}/console/pets/{pet['id']}")
     expect(clerk.page.locator("h1")).not_to_have_text("Pets")  # it is deleted

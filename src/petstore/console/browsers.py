@@ -73,6 +73,15 @@ def notice_cookie(signed: str, root: str) -> bytes:
     return _set_cookie(_NOTICE, signed, root, MINUTE if signed else 0)
 
 
+def place_of(request: Request, root: str, name: str) -> str:
+    """Return the query with which a list was last seen: its filters and its page."""
+    return _cookie(request, f"petstore_{name}", root)
+
+
+def place_cookie(name: str, query: str, root: str) -> bytes:
+    return _set_cookie(f"petstore_{name}", query, root, None if query else 0)
+
+
 def device_of(request: Request) -> str:
     """Return what a browser is in a few words, such as ``Firefox on Android``.
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from petstore.clock import milliseconds
-from petstore.domain.cursors import BY_DELIVERY, BY_ID, BY_NAME, MAX_COUNTED, NEWEST_FIRST
+from petstore.domain.cursors import BY_DELIVERY, BY_ID, MAX_COUNTED, NEWEST_FIRST
 from petstore.domain.fields import Int64, Moment
 from petstore.errors import IllegalTransition, PetNotAvailable, UnknownPet
 from petstore.events.changes import PageRange
@@ -37,15 +37,15 @@ from petstore.orders.store import (
 class ListOrdersQuery(PageQuery, frozen=True, rename="camel"):
     """The query parameters of ``listOrders``."""
 
-    cursor: Annotated[str, cursor_of(BY_DELIVERY, BY_ID, NEWEST_FIRST, BY_NAME)] | UnsetType = UNSET
+    cursor: Annotated[str, cursor_of(BY_DELIVERY, NEWEST_FIRST, BY_ID)] | UnsetType = UNSET
     status: Annotated[StatusOfOrder, Meta(description="Filters by status.")] | UnsetType = UNSET
     pet_id: Annotated[Int64, Meta(description="Filters by pet.")] | UnsetType = UNSET
     buyer: (
         Annotated[
             str,
             search_text(
-                "Only orders whose buyer begins with this text, ignoring case and marks on letters,"
-                " sorted by buyer and then `id`."
+                "Only orders whose buyer has, for each word of this text, a word that begins with"
+                " it, in any order, ignoring case, marks on letters and punctuation inside words."
             ),
         ]
         | UnsetType
@@ -87,8 +87,8 @@ async def _list(context: Context, call: Call[None, ListOrdersQuery]) -> Result[l
     limit, store = query.limit, context.services.store
     if query.buyer is not UNSET:
         require_plain_search(query, "buyer")
-        found = await search_orders(store, query.buyer, wanted, query.start(BY_NAME), limit)
-        return page_result(found, BY_NAME)
+        found = await search_orders(store, query.buyer, wanted, query.after, limit)
+        return page_result(found)
     if wanted.is_by_delivery:
         require_plain_search(query, "deliveredSince or deliveredBefore")
         orders, last = await list_delivered(store, wanted, query.start(BY_DELIVERY), limit)
@@ -137,8 +137,8 @@ OPERATIONS = (
     _RESOURCE.list(
         _list,
         ListOrdersQuery,
-        "Returns a page of orders, by ascending `id`. With `sort=-id` the newest come first; with"
-        " `buyer` the orders are sorted by buyer. With `buyer` and another filter, a page may be"
+        "Returns a page of orders, by ascending `id`. With `sort=-id` the newest come first."
+        " With `buyer` and another filter, a page may be"
         " shorter than `limit`, or even empty, and still have a next page.",
     ),
     _RESOURCE.create(

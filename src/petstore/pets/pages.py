@@ -34,7 +34,7 @@ from petstore.console.numbers import money_in_words, shown_count
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
 from petstore.console.templates import isolated
 from petstore.domain.decoding import convert
-from petstore.errors import InvalidBody, InvalidParameter, NotFound, PetstoreError, UnknownPet
+from petstore.errors import InvalidBody, NotFound, PetstoreError, UnknownPet
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.orders.form import card_of, latest_order, order_form, sale_of
@@ -42,20 +42,22 @@ from petstore.orders.model import OPEN_STATUSES, PET_AFTER, Order
 from petstore.pets.model import EXPORTED, STATUSES, NewPet, Pet, statuses_after
 
 _ON_A_PAGE = 50
+MAX_SELECTED = 500
+"""How many pets can be changed or deleted at once."""
 _VERSION = 8
 _ADDED_LAST = 10
 _STATUSES = tuple((status, status) for status in STATUSES)
 _NO_STATUS = "none"
 # A field that only the form of a sale has.
 _SELLS = "amount"
+_NUMBER = re.compile(r"(?:pet ?)?#? ?([0-9]+)", re.IGNORECASE)
 _STATUS_CHOICES = (("", "any"), *_STATUSES, (_NO_STATUS, "no status"))
 _STATUS_FILTER = choice("status", "Status", *_STATUS_CHOICES, parse=optional)
 _CATEGORY_FILTER = Field("categoryId", "Category", parse=optional)
 _FILTERS = FieldSet(
-    Field("name", "Name", parse=optional, caption="Any word of the name", type="search"),
+    Field("name", "Name", parse=optional, caption="Name or number", type="search"),
     _STATUS_FILTER,
     _CATEGORY_FILTER,
-    Field("id", "Number", parse=optional, attributes={"inputmode": "numeric"}),
 )
 SELECTION_FORM = FieldSet(
     choice("status", "Status", ("", "leave as it is"), *_STATUS_CHOICES[1:], parse=optional),
@@ -108,48 +110,49 @@ class _Added(NamedTuple):
 async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Response:
     wanted = _FILTERS.typed(visit.form)
     form = _FILTERS.new(visit.form, error)
-    suggested = None
+    suggested, number = None, _NUMBER.fullmatch(wanted["name"])
     found = Result[list[Pet]]([])
-    total = ""
+    total, count = "", 0
     if error is None:
-        found = await visit.execute("listPets", query=await _list_query(visit))
+        found = await visit.execute("listPets", query=await list_query(visit, visit.form))
         is_whole = not (found.next or visit.form.text("cursor"))
         if found.total is not None or is_whole:  # a search with more than a page is not counted
             count = len(found.value) if found.total is None else found.total
             total = shown_count(count, "pet")
-        suggested = await visit.find_pet(typed_id(wanted["name"]))
-    return visit.page(
+        suggested = await visit.find_pet(typed_id(number[1])) if number else None
+    if suggested and not found.next and found.value in ([], [suggested]):
+        return await visit.redirect(f"/pets/{suggested.id}")
+    filters = {name: text for name, text in wanted.items() if text}
+    page = visit.page(
         "pets.html",
         error=error,
         pets=found.value,
         cursor=found.next,
         is_short=bool(found.next) and len(found.value) < _ON_A_PAGE,
         total=total,
+        count=count,
         suggested=suggested,
         names=await visit.category_names({pet.category_id for pet in found.value}),
         form=await category_form(visit, form, "any"),
         columns=TABLE.fields,
-        filters={name: text for name, text in wanted.items() if text},
+        filters=filters,
         selection=await selection_form(visit, EMPTY),
+        max_selected=MAX_SELECTED,
         box_of=box_of,
     )
+    return page if error else await visit.list_response("/pets", filters, found, page)
 
 
-async def _list_query(visit: PageRequest) -> dict[str, Any]:
-    """Return the query of ``listPets`` for what the list shows: by name, or the newest first."""
-    wanted = _FILTERS.typed(visit.form)
+async def list_query(visit: PageRequest, form: Form) -> dict[str, Any]:
+    """Return the query of ``listPets`` for what a list shows: by name, or the newest first."""
+    wanted = _FILTERS.typed(form)
     query = await with_category_filter(visit, _FILTERS.body(wanted))
     if query.get("status") == _NO_STATUS:
         del query["status"]
         query["hasStatus"] = False
-    if wanted["id"]:
-        query["id"] = [typed_id(wanted["id"])]
-        if query["id"] == [None]:
-            msg = "id: expected a number, such as 7"
-            raise InvalidParameter(msg)
     if not wanted["name"]:
         query |= {"sort": "-id", "count": True}
-    return query | {"limit": _ON_A_PAGE, "cursor": visit.form.text("cursor") or None}
+    return query | {"limit": _ON_A_PAGE, "cursor": form.text("cursor") or None}
 
 
 async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
@@ -339,7 +342,7 @@ async def _delete(visit: PageRequest) -> Response:
     await visit.execute("deletePet")
     undo = await _again(visit, pet)
     is_back = visit.form.text("back") == "new"
-    path = await _next_to(visit, pet) if is_back else "/pets"
+    path = await _next_to(visit, pet) if is_back else visit.place("/pets")
     return await visit.redirect(path, Notice(f"{isolated(pet.name)} is deleted.", undo))
 
 
@@ -385,7 +388,7 @@ async def _download(visit: PageRequest) -> Response:
         names = await visit.category_names({pet.category_id for pet in pets})
         return [to_builtins(pet) | {"category": names.get(pet.category_id, "")} for pet in pets]
 
-    query = await _list_query(visit)
+    query = await list_query(visit, visit.form)
     return await download_list(visit, "pets", EXPORTED, "listPets", query, rows_of)
 
 

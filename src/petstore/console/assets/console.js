@@ -88,7 +88,7 @@ function prepare(root) {
 }
 
 function countSelected() {
-  setText(byId('selected'), `${all('[name=pet]:checked').length} selected`);
+  setText(byId('selected'), find('[name=all]:checked') ? 'All that match' : `${all('[name=pet]:checked').length} selected`);
 }
 
 // Replace a part of the page, and keep what the person does there
