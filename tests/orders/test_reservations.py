@@ -92,6 +92,7 @@ async def test_a_reservation_of_any_process_lapses_at_the_exact_millisecond(
     assert await get_inventory(store) == Inventory(available=1)
 
 
+@pytest.mark.parametrize("timeout_ms", [60_000])  # what lapses is ordered in one unit of work
 async def test_many_reservations_can_lapse_at_once(
     store: Store, clock: ManualClock, reservations: Reservations
 ) -> None:
