@@ -9,7 +9,6 @@ from petstore.keys.notices import KeyNotices
 from petstore.orders.reservations import Reservations
 from support.history import events_after, plain, published_by
 from support.service import Service
-from support.stores import do
 from support.visitor import Visitor, signed_in_person
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
@@ -88,15 +87,6 @@ async def test_each_form_of_the_console_names_who_sent_it(service: Service) -> N
     assert await authors(service) == [(name, actor, request) for name, request in caused]
 
 
-async def test_a_retry_of_a_request_names_the_first_one_alone(service: Service) -> None:
-    key = await service.issue()
-    for number in range(2):
-        headers = {"X-Request-Id": f"try-{number}", "Idempotency-Key": "once"}
-        await service.request("POST", "/v1/pets", key.token, json=BELLA, headers=headers)
-    actor = {"type": "key", "id": key.id}
-    assert await authors(service) == [("pet.created", actor, "try-0")]
-
-
 async def test_a_test_of_a_webhook_names_who_asked_for_it(service: Service) -> None:
     key = await service.issue(scopes=frozenset({"webhooks:write"}))
     webhook = {"url": "https://shop.example/hooks"}
@@ -167,13 +157,3 @@ async def test_an_import_of_the_console_names_the_person_for_each_pet(service: S
     actor = {"type": "person", "id": visitor.key_id}
     request = response.headers["x-request-id"]
     assert (await authors(service))[1:] == [("pet.created", actor, request)] * 2
-
-
-async def test_events_of_an_earlier_version_have_neither(service: Service) -> None:
-    key = await service.issue()
-    await service.request("POST", "/v1/pets", key.token, json=BELLA)
-    await events_after(service.store)
-    await service.store.write(do("UPDATE events SET actor = NULL, request_id = NULL"))
-    assert await authors(service) == [("pet.created", None, None)]
-    response = await service.request("GET", "/v1/events", key.token)
-    assert not {"actor", "requestId"} & response.json()[0].keys()

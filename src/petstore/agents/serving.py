@@ -66,7 +66,6 @@ async def _lines() -> AsyncIterator[str]:
 
 
 def run_http(listener: socket.socket, endpoint: "Endpoint", settings: Settings) -> None:
-    """Serve agents on ``listener`` until a stop signal."""
 
     async def run() -> None:
         stop = asyncio.Event()
@@ -99,17 +98,15 @@ class Endpoint:
         self._hosts = {host.lower().encode() for host in (*_LOOPBACK_HOSTS, *hosts)}
         self._proxies = settings.trusted_networks
         self._bodies = BodyReader(_MAX_MESSAGE, _ARRIVAL_SECONDS)
-        self._requests = Turns(
-            "requests", each=64, refusal="too many requests at once"
-        )  # of an address
+        # Of an address, of a key, and of an address while the SDK works, so that others work too.
+        self._requests = Turns("requests", each=64, refusal="too many requests at once")
         self._of_keys = Turns("requests")
-        self._working = Turns("requests", each=4)  # of an address with the SDK, so others are, too
+        self._working = Turns("requests", each=4)
         server = agent_server(lambda context: context.request.state.client, writes=writes)  # type: ignore[union-attr]
         self._sdk = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Respond until the block ends."""
         async with self._client, self._sdk.run():
             yield
 

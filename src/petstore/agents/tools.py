@@ -47,7 +47,6 @@ class Tool:
 
     @cached_property
     def operation(self) -> Operation:
-        """The operation; a key needs its scope."""
         return next(each for each in OPERATIONS if each.id == self.operation_id)
 
     @property
@@ -56,7 +55,6 @@ class Tool:
 
     @cached_property
     def described(self) -> Description:
-        """The tool as agents see it: name, description and schemas."""
         return Description(
             name=self.name,
             description=f"{self.operation.summary}. {self.hint}".rstrip(),

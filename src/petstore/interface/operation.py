@@ -111,7 +111,7 @@ class Context(Struct, frozen=True):
     def change(self) -> Change:
         """What a unit of work of the call has to know of it."""
         services = self.services
-        change = Change(
+        return Change(
             services.clock(),
             self.author,
             self.conditions.check,
@@ -119,11 +119,16 @@ class Context(Struct, frozen=True):
             services.reservation_minutes,
             services.currency,
             self.caller,
-            self.address,
         )
+
+    @property
+    def checked_change(self) -> Change:
+        """The change of a caller whose rights its unit of work looks up once more."""
         if self.caller.kind == "operator":
-            return change
-        return change._replace(find_caller=self.find_caller_in_unit, credential=self.credential)
+            return self.change
+        return self.change._replace(
+            address=self.address, find_caller=self.find_caller_in_unit, credential=self.credential
+        )
 
     @property
     def credential(self) -> bytes:

@@ -72,7 +72,6 @@ class ApiKeyCache:
         return is_token(token, self.environment)
 
     async def find(self, token: bytes) -> Caller | None:
-        """Return the key of ``token`` if it can be used now; it expires no later than the token."""
         key = self._known.get(token)
         if key is None and is_token(token, self.environment):
             key = await self._look_ups.call(token, partial(self._read, token))

@@ -94,7 +94,7 @@ async def _list(context: Context, call: Call[None, ListKeysQuery]) -> Result[lis
 
 async def _create(context: Context, call: Call[KeyCreate, None]) -> Result[KeyWithToken]:
     new = KeyFields(**_wanted(call.body, context.services.clock()))
-    unit = create_key(new, context.caller.environment, context.change)
+    unit = create_key(new, context.caller.environment, context.checked_change)
     told = "the first request created key {id} and showed its token; rotate the key to get another"
     return await change(context, unit, shown_once=told)
 
@@ -106,11 +106,11 @@ async def _get(context: Context, call: Call[None, None]) -> Result[Key]:
 
 async def _update(context: Context, call: Call[Struct, None]) -> Result[Key]:
     changes = _wanted(call.body, context.services.clock())
-    return await _change(context, change_key(call.path_id, changes, context.change))
+    return await _change(context, change_key(call.path_id, changes, context.checked_change))
 
 
 async def _rotate(context: Context, call: Call[Rotation, None]) -> Result[KeyWithToken]:
-    unit = rotate_key(call.path_id, call.body.grace_seconds * SECOND, context.change)
+    unit = rotate_key(call.path_id, call.body.grace_seconds * SECOND, context.checked_change)
     return await _change(context, unit, shown_once=_ROTATED)
 
 
@@ -123,16 +123,16 @@ async def _rotate_own(context: Context, call: Call[Rotation, None]) -> Result[Ke
         return caller
 
     grace = call.body.grace_seconds * SECOND
-    unit = rotate_own_key(grace, find_own, context.credential, context.change)
+    unit = rotate_own_key(grace, find_own, context.credential, context.checked_change)
     return await _change(context, unit, shown_once=_ROTATED)
 
 
 async def _revoke(context: Context, call: Call[None, None]) -> Result[Key]:
-    return await _change(context, revoke_key(call.path_id, context.change))
+    return await _change(context, revoke_key(call.path_id, context.checked_change))
 
 
 async def _unban(context: Context, call: Call[None, None]) -> Result[Key]:
-    return await _change(context, unban_key(call.path_id, context.change))
+    return await _change(context, unban_key(call.path_id, context.checked_change))
 
 
 async def _change(context: Context, unit: Unit[T], *, shown_once: str | None = None) -> Result[T]:

@@ -48,7 +48,7 @@ class ListDevicesQuery(Struct, frozen=True):
 
 async def _create(context: Context, call: Call[PersonCreate, None]) -> Result[PersonWithInvitation]:
     own = context.caller.environment
-    return await _invited(context, add_person(call.body, context.change, own))
+    return await _invited(context, add_person(call.body, context.checked_change, own))
 
 
 async def _get(context: Context, call: Call[None, None]) -> Result[Person]:
@@ -58,11 +58,11 @@ async def _get(context: Context, call: Call[None, None]) -> Result[Person]:
 
 async def _update(context: Context, call: Call[Struct, None]) -> Result[Person]:
     changes = given_fields(call.body)
-    return await change(context, change_person(call.path_id, changes, context.change))
+    return await change(context, change_person(call.path_id, changes, context.checked_change))
 
 
 async def _invite(context: Context, call: Call[None, None]) -> Result[PersonWithInvitation]:
-    return await _invited(context, invite_person(call.path_id, context.change))
+    return await _invited(context, invite_person(call.path_id, context.checked_change))
 
 
 async def _list_devices(
@@ -74,7 +74,7 @@ async def _list_devices(
 
 
 async def _end_device(context: Context, call: Call[None, None]) -> Result[None]:
-    unit = end_device_of(call.path_id, call.child_id, context.change)
+    unit = end_device_of(call.path_id, call.child_id, context.checked_change)
     return await change(context, unit)
 
 

@@ -69,14 +69,12 @@ class Counter:
     def count(
         self, kind: Kind, key_id: int, name: str, hour: int, latest: Request | None = None
     ) -> None:
-        """Count once. Every request with a key does."""
         counted = kind, key_id, name, hour
         self._counts[counted] += 1
         if latest is not None:
             self._latest[counted] = latest
 
     async def save(self) -> None:
-        """Add to the table what was counted, each count once."""
         async with self._saving:
             await self._save_batches()  # what the last one could not add
             self._process = self._process or token_hex(8)  # here, because workers may be forks

@@ -9,7 +9,6 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
-from functools import partial
 from http import HTTPStatus
 from ipaddress import ip_address
 from threading import Thread
@@ -55,17 +54,16 @@ class Resolver:
         self._look_ups: SingleFlight[str, list[Address]] = SingleFlight()
 
     async def __call__(self, host: str) -> list[Address]:
-        """Return the addresses of ``host``."""
         with suppress(ValueError):  # it is a name
             return [ip_address(host)]
-        return await self._look_ups.call(host, partial(_look_up, host))
 
+        async def look_up() -> list[Address]:
+            found: asyncio.Future[list[Address]] = asyncio.get_running_loop().create_future()
+            # A thread of a pool would keep the process from ending until the look-up has.
+            Thread(target=_resolve, args=(host, found), daemon=True).start()
+            return await found
 
-async def _look_up(host: str) -> list[Address]:
-    found: asyncio.Future[list[Address]] = asyncio.get_running_loop().create_future()
-    # A thread of a pool would keep the process from ending until the look-up has.
-    Thread(target=_resolve, args=(host, found), daemon=True).start()
-    return await found
+        return await self._look_ups.call(host, look_up)
 
 
 def _resolve(host: str, found: asyncio.Future[list[Address]]) -> None:
@@ -178,7 +176,6 @@ class _Parser:
         self.is_complete = False
 
     def feed(self, data: bytes) -> None:
-        """Parse more bytes."""
         if not self.status:
             self._head_bytes += len(data)
             if self._head_bytes > _MAX_HEAD:

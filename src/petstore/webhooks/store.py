@@ -210,12 +210,6 @@ def change_webhook(change: Change, webhook_id: int, patch: WebhookPatch) -> Unit
     return changed
 
 
-def _own_event(
-    kind: EventType, webhook: Webhook, previous: dict[str, Any] | None = None
-) -> NewEvent:
-    return NewEvent(kind, f"webhook/{webhook.id}", webhook, previous, webhook.owner.id)
-
-
 def rotate_webhook(change: Change, webhook_id: int, grace: Milliseconds) -> Unit[IssuedSecret]:
     """Give a webhook a new secret. The one before signs too for ``grace``."""
     webhook = yield from _locked(change, webhook_id)
@@ -307,6 +301,12 @@ def webhook_of(row: Row) -> Webhook:
     values += (None if at is None else utc_second(at) for at in moments)
     values.append(WebhookOwner(kind, key_id))
     return Webhook(*values)
+
+
+def _own_event(
+    kind: EventType, webhook: Webhook, previous: dict[str, Any] | None = None
+) -> NewEvent:
+    return NewEvent(kind, f"webhook/{webhook.id}", webhook, previous, webhook.owner.id)
 
 
 def _locked(change: Change, webhook_id: int, *, only_disables: bool = False) -> Unit[Webhook]:
