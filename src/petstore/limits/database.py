@@ -1,5 +1,7 @@
 """The states of the rate limiter, and the requests of each key and day, in the database."""
 
+import asyncio
+import logging
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from operator import itemgetter
@@ -22,6 +24,7 @@ _NEWER = """
     OR excluded.day + 1 < rate_limits.day"""
 # More of them at once would delay requests: on SQLite the event loop makes the change.
 _STATES_AT_ONCE = 100
+_LOG = logging.getLogger(__name__)
 _MORE = "excluded.requests > usage.requests"
 
 
@@ -30,6 +33,7 @@ class StoredRateLimits:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._refused: set[int] = set()  # keys that the log names already
 
     async def load(self, key_id: int) -> State | None:
         rows = await self._store.read(
@@ -44,7 +48,26 @@ class StoredRateLimits:
     async def save(self, states: Iterable[tuple[int, State]]) -> None:
         remaining = iter(sorted(states, key=itemgetter(0)))  # neighbours share a page of the file
         while batch := list(islice(remaining, _STATES_AT_ONCE)):
-            await self._store.write(_save(batch))
+            try:
+                await self._store.write(_save(batch))
+            except Exception:  # noqa: BLE001 - if it is the database, all of them fail again
+                await self._save_each(batch)
+
+    async def _save_each(self, batch: Sequence[tuple[int, State]]) -> None:
+        """Save states one by one: one that the database refuses must not hold up the others.
+
+        If it takes none of them, the database is at fault, and all are saved later.
+        """
+        saves = (self._store.write(_save([each])) for each in batch)
+        results = await asyncio.gather(*saves, return_exceptions=True)
+        errors = [(key_id, x) for (key_id, _), x in zip(batch, results, strict=True) if x]
+        if len(errors) == len(batch):
+            raise errors[0][1]
+        for key_id, error in errors:
+            if key_id not in self._refused:
+                self._refused.add(key_id)
+                count = len(self._refused)
+                _LOG.error("cannot save the limits of key %d, %d so far: %s", key_id, count, error)
 
 
 def _state(row: Row) -> State:
