@@ -14,8 +14,8 @@ from petstore.deprecations.store import use_of
 from petstore.errors import Unavailable
 from petstore.events.store import publish_all
 from petstore.keys.notices import KeyNotices
-from petstore.limits.contract import State
 from petstore.limits.database import StoredRateLimits
+from petstore.limits.decide import State
 from petstore.usage.counter import Counter, first_hour
 from support.keys import change, issue, revoke, unban
 from support.manual_clock import ManualClock

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from petstore.clock import DAY, MINUTE, SECOND
 from petstore.databases.contract import Store, T, Unit
 from petstore.domain.plans import Limits
-from petstore.limits.contract import NEVER, BanRules, State
 from petstore.limits.database import StoredRateLimits
+from petstore.limits.decide import NEVER, BanRules, State
 from support.keys import issue_stored, usage_of
 from support.limited_key import LimitedKey
 from support.manual_clock import ManualClock

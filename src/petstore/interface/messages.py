@@ -22,7 +22,7 @@ from petstore.errors import (
     UriTooLong,
 )
 from petstore.http.messages import Headers, Refusal, Request, Response
-from petstore.limits.contract import Budget, Decision
+from petstore.limits.decide import Budget, Decision
 
 JSON = b"content-type: application/json"
 NO_STORE = b"cache-control: no-store"

@@ -27,7 +27,7 @@ from petstore.keys.cache import ApiKeyCache, find_key
 from petstore.keys.model import Caller, Scope, digest
 from petstore.keys.store import Principal
 from petstore.limits.admission import Admission
-from petstore.limits.contract import RateLimiter
+from petstore.limits.decide import RateLimiter
 from petstore.orders.reservations import Reservations
 from petstore.sessions.model import Session
 from petstore.sessions.store import find_session, find_session_in_unit

@@ -47,7 +47,7 @@ from petstore.keys.model import (
     digest,
     new_token,
 )
-from petstore.limits.contract import NEVER
+from petstore.limits.decide import NEVER
 
 MAX_OWN_ROTATIONS = 5
 """How often a key may rotate itself on one day (UTC)."""

@@ -9,7 +9,7 @@ from operator import itemgetter
 from msgspec.structs import astuple, replace
 
 from petstore.databases.contract import Row, Statement, Store, Unit, upsert
-from petstore.limits.contract import NEVER, State
+from petstore.limits.decide import NEVER, State
 
 # All but the last, the latest unban: the row of the key has that.
 _FIELDS = State.__struct_fields__[:-1]
@@ -50,24 +50,26 @@ class StoredRateLimits:
         while batch := list(islice(remaining, _STATES_AT_ONCE)):
             try:
                 await self._store.write(_save(batch))
-            except Exception:  # noqa: BLE001 - if it is the database, all of them fail again
-                await self._save_each(batch)
+            except Exception:
+                if not await self._save_each(batch):
+                    raise
 
-    async def _save_each(self, batch: Sequence[tuple[int, State]]) -> None:
+    async def _save_each(self, batch: Sequence[tuple[int, State]]) -> bool:
         """Save states one by one: one that the database refuses must not hold up the others.
 
-        If it takes none of them, the database is at fault, and all are saved later.
+        If it takes none of them, the database is at fault: return False, to save all later.
         """
         saves = (self._store.write(_save([each])) for each in batch)
         results = await asyncio.gather(*saves, return_exceptions=True)
         errors = [(key_id, x) for (key_id, _), x in zip(batch, results, strict=True) if x]
         if len(errors) == len(batch):
-            raise errors[0][1]
+            return False
         for key_id, error in errors:
             if key_id not in self._refused:
                 self._refused.add(key_id)
                 count = len(self._refused)
                 _LOG.error("cannot save the limits of key %d, %d so far: %s", key_id, count, error)
+        return True
 
 
 def _state(row: Row) -> State:

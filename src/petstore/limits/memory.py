@@ -9,7 +9,7 @@ from petstore.clock import MINUTE, Clock, Milliseconds
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.generations import TwoGenerationCache
 from petstore.keys.model import Caller
-from petstore.limits.contract import (
+from petstore.limits.decide import (
     NEVER,
     NO_BANS,
     BanRules,
@@ -17,8 +17,11 @@ from petstore.limits.contract import (
     Decision,
     RateLimitStore,
     State,
+    charge,
+    decide,
+    describe,
+    touched,
 )
-from petstore.limits.decide import charge, decide, describe, touched
 
 _FRESH = State()
 _GENERATION = 2 * MINUTE

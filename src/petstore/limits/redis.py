@@ -14,7 +14,7 @@ from msgspec.structs import asdict, replace
 from petstore.clock import DAY, MINUTE, Clock, Milliseconds
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.keys.model import Caller
-from petstore.limits.contract import (
+from petstore.limits.decide import (
     NEVER,
     NO_BANS,
     BanRules,
@@ -23,8 +23,9 @@ from petstore.limits.contract import (
     RateLimitStore,
     State,
     Verdict,
+    decision,
+    describe,
 )
-from petstore.limits.decide import decision, describe
 from petstore.limits.memory import MemoryLimiter, UnsavedStates
 from petstore.redis_client import BatchedScript, Command, RedisClient, RedisUnavailable
 

@@ -13,7 +13,7 @@ from petstore.errors import Unavailable
 from petstore.events.store import oldest_unpublished, recorded_types
 from petstore.http.messages import Request
 from petstore.interface.operation import Services
-from petstore.limits.contract import Decision, RateLimiter, Verdict
+from petstore.limits.decide import Decision, RateLimiter, Verdict
 from petstore.limits.memory import MemoryLimiter
 from petstore.logs import RequestLine
 from petstore.observability import metrics

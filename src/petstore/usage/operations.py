@@ -16,9 +16,8 @@ from petstore.events.examples import DEPRECATED_USE
 from petstore.interface.operation import Call, Context, Operation, Result, Services, Success
 from petstore.keys.model import SCOPES, Caller
 from petstore.keys.store import found, select_key
-from petstore.limits.contract import NEVER, Decision, State
 from petstore.limits.database import StoredRateLimits
-from petstore.limits.decide import describe
+from petstore.limits.decide import NEVER, Decision, State, describe
 from petstore.usage.counter import first_day, first_hour
 
 _REFUSED_HOURS = 7 * 24
