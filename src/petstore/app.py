@@ -21,12 +21,11 @@ from petstore.events.search import listing
 from petstore.events.store import publishing
 from petstore.interface.application import Application, HttpRules, Pages, RequestHooks
 from petstore.interface.bodies import BodyReader
-from petstore.interface.documentation import Documentation
+from petstore.interface.documentation import Documentation, HealthPages, well_known_pages
 from petstore.interface.openapi.document import DocumentPage
 from petstore.interface.operation import BASE, Services
 from petstore.interface.operations import OPERATIONS
 from petstore.interface.routes import Addresses, Routes
-from petstore.interface.well_known import HealthPages, well_known_pages
 from petstore.keys.notices import KeyNotices
 from petstore.limits.decide import RateLimiter
 from petstore.logs import LogRules, RequestLog, configure_logging, is_for_person, standard_error

@@ -42,7 +42,6 @@ def database_of(settings: Settings, observers: Observers = ()) -> Store:
 
 
 def store_at(database: str, timeout: Milliseconds, connections: int = 1) -> Store:
-    """Return the store at a valid address, not yet open."""
     if not is_postgres(database):
         return SqliteStore(sqlite_path(database), timeout)
     # Imported where it is used: it is slow to import.

@@ -15,7 +15,6 @@ from petstore.settings import is_postgres, sqlite_path
 
 
 def _file(ctx: click.Context, param: click.Parameter, value: str) -> Path:
-    """Return the path of a file for SQLite, which takes only text."""
     return Path(TEXT.convert(value, param, ctx))
 
 

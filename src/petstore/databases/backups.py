@@ -31,7 +31,6 @@ def back_up(database: Path, backup: Path, on_progress: OnProgress) -> None:
 
 
 def restore(backup: Path, database: Path, on_progress: OnProgress) -> None:
-    """Replace ``database`` by what is in ``backup``, brought up to date."""
     path = database.resolve()
     if path.is_file():
         _checkpoint(path)
@@ -49,7 +48,6 @@ def _checkpoint(path: Path) -> None:
 
 
 def _replace(path: Path, source: Path, on_progress: OnProgress, *, as_newest: bool) -> None:
-    """Replace ``path`` by a copy of ``source``, once it is complete, sound and on disk."""
     part = part_of(path)
     if source.resolve() == path.resolve():
         msg = f"{source} is the database itself; expected another file"

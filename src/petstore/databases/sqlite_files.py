@@ -224,13 +224,11 @@ def database_bytes(database: Path) -> int:
 
 
 def note_backup(database: Path, began: float) -> None:
-    """Note beside the file that a good backup of it ``began``, in seconds since the epoch."""
     with replacing(note_of(database)) as file:
         os.utime(file.fileno(), (began, began))
 
 
 def last_backup(database: Path) -> float:
-    """Return when the last successful backup began, in Unix seconds; 0 if none is known."""
     try:
         return note_of(database).stat().st_mtime
     except FileNotFoundError:

@@ -409,7 +409,6 @@ class Application:
                 return await self._execute(exchange, operation, key, body)
 
     async def _find_caller_again(self, exchange: Exchange) -> Caller:
-        """Return the key as it is after a wait for the client."""
         keys, token = self.services.keys, exchange.token
         key = exchange.caller = keys.get_cached(token) or await authenticate(token, keys)
         if key.allowed_networks:

@@ -103,7 +103,6 @@ class Context(Struct, frozen=True):
 
     @property
     def author(self) -> Author:
-        """The author of the events that the call causes."""
         return Author(self.caller.actor, self.request_id or None)
 
     @property
@@ -226,7 +225,6 @@ class Deprecation:
         return milliseconds(self.sunset)
 
     def check(self, now: Milliseconds) -> None:
-        """Refuse an operation that has ended."""
         if now >= self._end:
             end = format_datetime(self.sunset, usegmt=True)
             msg = f"this operation ended on {end}; use {self.use} instead"
@@ -293,7 +291,6 @@ class Operation:
 
     @cached_property
     def parameter(self) -> str | None:
-        """The first of the ``parameters``, if there is one."""
         return self.parameters[0] if self.parameters else None
 
     @cached_property
@@ -303,12 +300,10 @@ class Operation:
 
     @cached_property
     def is_list(self) -> bool:
-        """Whether it returns pages of a list."""
         return get_origin(self.success.content) is list and self.query is not None
 
     @cached_property
     def reads_one(self) -> bool:
-        """Whether it reads a single resource, of which the client may have a version."""
         return self.method == "GET" and self.tagged and get_origin(self.success.content) is not list
 
     @cached_property
@@ -347,7 +342,6 @@ class IdempotentRequest(NamedTuple):
 
 
 async def execute(operation: Operation, context: Context, call: Call[Any, Any]) -> Result[Any]:
-    """Execute an operation for a key that has its scope."""
     if shows_lapse(operation, context.services):
         await context.services.reservations.settle()
     return await operation.handler(context, call)

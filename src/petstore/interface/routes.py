@@ -49,12 +49,10 @@ class Route(Generic[R]):
         return not_allowed(method, self.methods())
 
     def methods(self) -> list[str]:
-        """Return the methods of this path, sorted."""
         return sorted(self.operations)
 
 
 def not_allowed(method: str, allowed: list[str]) -> MethodNotAllowed:
-    """Return the 405 of a path that takes ``allowed``."""
     allow = ", ".join(allowed)
     headers = {"Allow": allow}
     if "PATCH" in allowed:
@@ -116,7 +114,6 @@ class Routes(Generic[R]):
 
 
 def decode_path_id(text: str) -> int:
-    """Return the int64 in a path segment."""
     # Of what is no id, int() would accept " 7", "+7", "1_0" and full-width digits.
     is_plain = text.isascii() and text.isdecimal() and (text[0] != "0" or text == "0")
     if not is_plain or len(text) > _LONGEST_ID or (number := int(text)) > INT64_MAX:

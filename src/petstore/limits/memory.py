@@ -38,7 +38,6 @@ class MinuteLimiter(Generic[H]):
         self._states: dict[H, State] = {}
 
     def take(self, holder: H, per_minute: int = UNLIMITED) -> Decision:
-        """Judge a request of ``holder``, and charge it if it is admitted."""
         now, state = self._clock(), self._states.get(holder, _FRESH)
         decision, after = decide(state, self._limits_of(per_minute), NO_BANS, now, NEVER)
         if after.minute_started != state.minute_started:

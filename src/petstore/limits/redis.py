@@ -98,7 +98,6 @@ class RedisRateLimiter:
     async def judge(
         self, mode: Mode, key: Caller, requests: int = 0, taken: Decision | None = None
     ) -> Decision:
-        """Judge a request with ``key``, and charge it if it is admitted; or only look."""
         name, limits, rules = f"petstore:key:{{{key.id}}}", key.limits, self._rules
         unbanned_at, threshold = key.unbanned_at or NEVER, rules.threshold(limits.per_minute)
         call = JudgeCall(
@@ -182,7 +181,6 @@ class RedisLimiter:
 
     @property
     def has_fallen_back(self) -> bool:
-        """Whether Redis is unavailable, and this process enforces its share alone."""
         return self._local is not None
 
     async def take(self, key: Caller) -> Decision:

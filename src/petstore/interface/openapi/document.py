@@ -70,7 +70,6 @@ _OPTIONAL_BODY = "Optional: without a body every member has its default. `null` 
 
 
 def document(origin: str, operations: Sequence[Operation]) -> Schema:
-    """Return the OpenAPI 3.1 document of ``operations`` for the service at ``origin``."""
     shared: dict[str, Schema] = {}
     possible = {error.code: error for each in operations for error in possible_errors(each)}
     paths: dict[str, Schema] = {}
@@ -158,7 +157,6 @@ SHARED: dict[str, Schema] = {
 
 
 def _parameters(operation: Operation) -> list[Schema]:
-    """Return the parameters of an operation, the shared ones as references."""
     parameters: dict[str, Schema] = {}
     for name in operation.parameters:
         noun = name.removesuffix("Id").replace("pet", "animal")
@@ -198,7 +196,6 @@ class DocumentPage:
         self._root = root
 
     async def __call__(self, request: Request) -> Response:
-        """Respond with the document, or 304 if the client has it already."""
         root = encode_json(self._root(request))[1:-1]
         body, headers, coding = root.join(self._pieces), [JSON, *_CACHED], b""
         if choose_coding(request, ["gzip"]) is not None:
