@@ -32,9 +32,8 @@ def backup(*, file: Path, force: bool, database: str) -> None:
     its name. Give it to petstore restore, or start a service with it.
     """
     from petstore.backends import require_store
-    from petstore.databases.backups import back_up
+    from petstore.databases.backups import back_up, note_backup, note_of
     from petstore.databases.private_files import part_of
-    from petstore.databases.sqlite_files import note_backup, note_of
 
     path = _sqlite_file(database)
     with plain_failures():

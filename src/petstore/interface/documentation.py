@@ -1,4 +1,4 @@
-"""The pages that need no key: the documentation that ``make docs`` wrote, and a few for programs."""
+"""The pages that need no key: the documentation that ``make docs`` wrote, and others."""
 
 import gzip
 from collections.abc import Sequence
