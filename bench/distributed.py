@@ -26,8 +26,8 @@ from machine import fsync_times, machine, system
 from measured import FILE, Measured, Saving, WorkCosts
 from pages import quoted
 from petstore.databases.postgres import PostgresStore
-from petstore.limits.contract import State
 from petstore.limits.database import StoredRateLimits
+from petstore.limits.decide import State
 from scale import PAGE, tables
 from servers import Server, cpu_seconds, free_port, only_child, running, tree_cpu_seconds
 from stage import postgres_server

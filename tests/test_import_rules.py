@@ -69,7 +69,7 @@ ORDER = (
     *("time_slices", "http", "server_urls", "clock", "errors", "coalescing", "generations"),
     *("domain", "model", "logs", "chores", "redis_client", "settings", "databases", "limits"),
     *("store", "interface", "operations", "console", "pages", "observability", "backends"),
-    *("services", "app", "server", "samples", "cli", "commands", "agents", "asgi", "__main__"),
+    *("app", "server", "samples", "cli", "commands", "agents", "asgi", "__main__"),
 )
 """The packages and, of the resources, the layers: each imports itself and what is before it."""
 

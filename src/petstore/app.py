@@ -5,7 +5,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
 from petstore import __version__
-from petstore.backends import create_limiter, database_of, secret_file_of, watched_files
+from petstore.backends import (
+    create_limiter,
+    create_services,
+    database_of,
+    secret_file_of,
+    watched_files,
+)
 from petstore.chores import PeriodicTask, background
 from petstore.clock import Clock, system_clock
 from petstore.console.console import Console
@@ -14,20 +20,18 @@ from petstore.databases.retention import RetentionDays, pruning
 from petstore.events.store import publishing
 from petstore.interface.application import Application, HttpRules, Pages, RequestHooks
 from petstore.interface.bodies import BodyReader
-from petstore.interface.documentation import Documentation
-from petstore.interface.openapi.page import DocumentPage
+from petstore.interface.documentation import Documentation, HealthPages, well_known_pages
+from petstore.interface.openapi.document import DocumentPage
 from petstore.interface.operation import BASE, Services
 from petstore.interface.operations import OPERATIONS
 from petstore.interface.routes import Addresses, Routes
-from petstore.interface.well_known import HealthPages, well_known_pages
 from petstore.keys.notices import KeyNotices
-from petstore.limits.contract import RateLimiter
+from petstore.limits.decide import RateLimiter
 from petstore.logs import LogRules, RequestLog, configure_logging, is_for_person, standard_error
 from petstore.observability.hooks import Observer, Observers
 from petstore.observability.measured import Metrics, report_process
 from petstore.observability.registry import Registry, SharedMetrics
 from petstore.orders.buyers import forgetting
-from petstore.services import create_services
 from petstore.settings import Settings, is_postgres
 
 

@@ -1,9 +1,10 @@
-"""The database, the rate limiter and the secret file that settings name."""
+"""The parts of a service or of a command, as settings name them."""
 
 import asyncio
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from petstore.chores import PeriodicTask, background
@@ -12,11 +13,21 @@ from petstore.databases.contract import Statement, Store, T
 from petstore.databases.private_files import SecretFile, obstacle
 from petstore.databases.sqlite import SqliteStore, file_has_webhooks
 from petstore.errors import LostFiles, UnusableDatabase
-from petstore.limits.contract import BanRules, RateLimiter
+from petstore.events.feed import Feed
+from petstore.events.store import publish_first
+from petstore.interface.idempotency_records import SafeRetries
+from petstore.interface.operation import Services
+from petstore.interface.operations import OPERATIONS
+from petstore.keys.cache import ApiKeyCache
+from petstore.limits.admission import Admission
 from petstore.limits.database import StoredRateLimits
+from petstore.limits.decide import BanRules, RateLimiter
 from petstore.limits.memory import MemoryLimiter
 from petstore.observability.hooks import Observers, observed_limiter, observed_store
+from petstore.orders.reservations import Reservations
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
+from petstore.usage.counter import Counter
+from petstore.usage.operations import deprecated_operations
 
 COMMAND_TIMEOUT: Milliseconds = 10 * SECOND
 """How long a command waits for a database that others use."""
@@ -31,7 +42,6 @@ def database_of(settings: Settings, observers: Observers = ()) -> Store:
 
 
 def store_at(database: str, timeout: Milliseconds, connections: int = 1) -> Store:
-    """Return the store at a valid address, not yet open."""
     if not is_postgres(database):
         return SqliteStore(sqlite_path(database), timeout)
     # Imported where it is used: it is slow to import.
@@ -144,3 +154,40 @@ def require_secret(settings: Settings) -> None:
             f" {secret}), and rotate the secret of each webhook"
         )
         raise SettingError(msg)
+
+
+# How often the feed is looked at while somebody waits: a query costs more on PostgreSQL.
+_FEED_SECONDS = (0.02, 0.05)
+
+
+def create_services(
+    settings: Settings, store: Store, limiter: RateLimiter, clock: Clock, secret: SecretFile
+) -> Services:
+    """Put the parts together. ``secret`` is the file with the master secret of all webhooks."""
+    on_postgres = is_postgres(settings.database)
+    publish = partial(publish_first, store) if on_postgres else None
+    feed = Feed(store, _FEED_SECONDS[on_postgres], publish)
+    return Services(
+        store=store,
+        limiter=limiter,
+        admission=Admission(
+            clock,
+            settings.anonymous_per_minute,
+            settings.max_tracked_addresses,
+            settings.usage_per_minute,
+            settings.console_per_minute,
+        ),
+        clock=clock,
+        keys=ApiKeyCache(store, clock, settings.environment, feed.look_at_callers),
+        retries=SafeRetries(store, clock),
+        feed=feed,
+        reservations=Reservations(store, clock),
+        counter=Counter(store, clock),
+        deprecated=deprecated_operations(OPERATIONS),
+        reservation_minutes=settings.reservation_minutes,
+        currency=settings.currency,
+        time_zone=settings.zone,
+        strict_categories=settings.strict_categories,
+        webhook_secret=secret,
+        webhook_networks=settings.webhook_networks,
+    )

@@ -37,7 +37,6 @@ def milliseconds_up(moment: datetime) -> Milliseconds:
 
 
 def utc_second(moment: Milliseconds) -> datetime:
-    """Return a moment as a date and time in UTC, without the fraction of its second."""
     return datetime.fromtimestamp(moment // SECOND, UTC)
 
 

@@ -57,7 +57,6 @@ class RedisClient:
         )
 
     async def execute(self, commands: Sequence[Command], seconds: float) -> list[Any]:
-        """Return the replies to ``commands``, sent in one round trip."""
         replies = await self.try_each(commands, seconds)
         for reply in replies:
             if isinstance(reply, RedisUnavailable):
@@ -152,7 +151,6 @@ class BatchedScript:
         self._calls: Batcher[_Call, Any] = Batcher(self._run, _MAX_BATCH)
 
     async def run(self, key: str, argument: bytes) -> Any:
-        """Return the result of the script for a key."""
         return await self._calls.call((key, argument))
 
     async def _run(self, calls: Sequence[_Call]) -> Sequence[Any]:

@@ -90,7 +90,6 @@ def _setting(
     le: float | None = None,
     secret: bool = False,
 ) -> T:
-    """Declare a setting; a number is from ``ge`` to ``le``, a ``secret`` may hold a password."""
     metadata = {"description": description, "ge": ge, "le": le, "secret": secret}
     declared: Any = field(default=default, metadata=metadata)
     return declared  # type: ignore[no-any-return] # a dataclass makes the value of the field

@@ -75,7 +75,6 @@ class TimeSlices:
         self._ends = monotonic() + self._seconds
 
     async def rest(self) -> None:
-        """Give the loop to others if the slice is over."""
         if monotonic() >= self._ends:
             if self._queues:
                 _, resting = _rounds()

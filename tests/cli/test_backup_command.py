@@ -11,8 +11,8 @@ from pathlib import Path
 import apsw
 import pytest
 
+from petstore.databases.backups import last_backup
 from petstore.databases.migrations import scripts
-from petstore.databases.sqlite_files import last_backup
 from support.command import Command
 from support.full_disk import full_disk
 from support.full_stores import assert_of_one_moment, contents, make_full_store, query

@@ -73,7 +73,7 @@ async def change_everything(service: Service, clock: ManualClock) -> list[dict[s
     await ask("DELETE", "/pets/1")
     await ask("DELETE", "/categories/1")
     await ask("POST", "/keys", name="Till 2")
-    await ask("PATCH", "/keys/2", name="Till")
+    await ask("PATCH", "/keys/2", plan="pro")
     await ask("POST", "/keys/2/rotate")
     await service.store.write(do(BAN, clock(), clock() + 5 * 60_000))
     await ask("POST", "/keys/2/unban")
@@ -99,6 +99,3 @@ async def test_the_examples_have_the_members_of_real_events(
     real = [form(event) for event in events]
     for name in (name for name in EVENT_TYPES if name not in NOTICES):
         assert form(EXAMPLES[name]) in real, name
-
-
-# The programs

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from petstore.databases.sqlite import SqliteStore
-from petstore.interface.well_known import HealthPages
+from petstore.interface.documentation import HealthPages
 from support.bare_app import http_request
 from support.error_body import assert_error
 from support.service import Service, running_service

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from petstore.http.messages import Response
-from petstore.interface.openapi.page import DocumentPage
+from petstore.interface.openapi.document import DocumentPage
 from petstore.interface.operations import OPERATIONS
 from support.bare_app import http_request
 from support.service import Service

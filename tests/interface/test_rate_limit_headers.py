@@ -14,8 +14,8 @@ from petstore.clock import DAY, SECOND
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.interface.messages import limit_reached, rate_limit_headers
 from petstore.limits.admission import KEY
-from petstore.limits.contract import NEVER, Decision
 from petstore.limits.database import StoredRateLimits
+from petstore.limits.decide import NEVER, Decision
 from petstore.logs import RequestLog
 from petstore.settings import Settings
 from support.bare_app import InProcess

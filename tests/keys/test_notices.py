@@ -12,8 +12,8 @@ from petstore.databases.contract import Statement, Store, Unit
 from petstore.errors import Unavailable
 from petstore.events.store import publish_all
 from petstore.keys.notices import KeyNotices
-from petstore.limits.contract import State
 from petstore.limits.database import StoredRateLimits
+from petstore.limits.decide import State
 from petstore.usage.counter import Counter, first_hour
 from petstore.usage.deprecated import DeprecatedOperation, use_of
 from support.keys import change, issue, revoke, unban

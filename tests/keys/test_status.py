@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from petstore.clock import MINUTE, SECOND, utc_second
 from petstore.databases.contract import Statement, Store
 from petstore.keys.store import get_key, list_keys
-from petstore.limits.contract import NEVER, State
 from petstore.limits.database import StoredRateLimits
+from petstore.limits.decide import NEVER, State
 from support.keys import issue, unban
 from support.manual_clock import ManualClock
 from support.stores import do

@@ -7,7 +7,7 @@ import pytest
 
 from petstore.clock import DAY, SECOND
 from petstore.domain.plans import PLANS, UNLIMITED, Limits, PlanName
-from petstore.limits.contract import NEVER, BanRules, Decision, LimitWindow, State
+from petstore.limits.decide import NEVER, BanRules, Decision, LimitWindow, State
 from support.limited_key import LimitedKey
 
 NOON = 20_788 * 86_400 + 43_200

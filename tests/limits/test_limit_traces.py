@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.domain.plans import UNLIMITED, Limits
-from petstore.limits.contract import BanRules, Decision, LimitWindow, Verdict
+from petstore.limits.decide import BanRules, Decision, LimitWindow, Verdict
 from support.exploration import explored
 from support.limited_key import LimitedKey
 from support.strategies import Step, pauses, small_limits, traces

@@ -11,8 +11,8 @@ from petstore.clock import MINUTE
 from petstore.databases.sqlite import SqliteStore
 from petstore.errors import Unavailable
 from petstore.keys.model import Caller
-from petstore.limits.contract import NEVER, RateLimiter, State
 from petstore.limits.database import StoredRateLimits
+from petstore.limits.decide import NEVER, RateLimiter, State
 from support.keys import issue_stored, usage_of
 from support.manual_clock import ManualClock
 from support.redis_limiters import OF_ADDRESS

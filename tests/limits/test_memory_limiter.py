@@ -8,8 +8,8 @@ import pytest
 from petstore.databases.sqlite import SqliteStore
 from petstore.errors import Unavailable
 from petstore.keys.model import Caller
-from petstore.limits.contract import BanRules
 from petstore.limits.database import StoredRateLimits
+from petstore.limits.decide import BanRules
 from petstore.limits.memory import MemoryLimiter
 from support.keys import issue_stored
 from support.manual_clock import ManualClock

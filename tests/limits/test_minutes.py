@@ -3,7 +3,7 @@
 import pytest
 
 from petstore.domain.networks import network_of
-from petstore.limits.contract import Budget, LimitWindow
+from petstore.limits.decide import Budget, LimitWindow
 from petstore.limits.memory import MinuteLimiter
 from support.manual_clock import ManualClock
 

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from petstore.clock import MINUTE, SECOND, system_clock
 from petstore.keys.model import Caller
-from petstore.limits.contract import BanRules, Decision, LimitWindow, RateLimiter
 from petstore.limits.database import StoredRateLimits
+from petstore.limits.decide import BanRules, Decision, LimitWindow, RateLimiter
 from petstore.limits.redis import RedisLimiter, RedisRateLimiter
 from petstore.redis_client import RedisClient
 from support.manual_clock import ManualClock

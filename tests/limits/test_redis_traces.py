@@ -13,9 +13,8 @@ from msgspec.structs import replace
 from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.keys.model import Caller
-from petstore.limits.contract import NEVER, BanRules, State
 from petstore.limits.database import StoredRateLimits
-from petstore.limits.decide import charge, decide, touched
+from petstore.limits.decide import NEVER, BanRules, State, charge, decide, touched
 from petstore.limits.memory import MinuteLimiter
 from petstore.limits.redis import Mode, RedisLimiter, RedisRateLimiter
 from petstore.redis_client import RedisClient

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from petstore.clock import DAY, MINUTE, SECOND
 from petstore.databases.contract import Store, T, Unit
 from petstore.domain.plans import Limits
-from petstore.limits.contract import NEVER, BanRules, State
 from petstore.limits.database import StoredRateLimits
+from petstore.limits.decide import NEVER, BanRules, State
 from support.keys import issue_stored, usage_of
 from support.limited_key import LimitedKey
 from support.manual_clock import ManualClock
@@ -147,3 +147,19 @@ async def test_many_states_are_saved_a_hundred_at_a_time(
     saved = [await states.load(key_id) for key_id in ids]
     assert [state.day_used for state in saved if state] == ids
     assert counting.changes == 2
+
+
+async def test_a_state_that_cannot_be_saved_does_not_hold_up_the_others(
+    states: StoredRateLimits,
+    store: Store,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ids = [(await issue_stored(store, clock)).id for _ in range(3)]
+    many = [(key_id, SEEN) for key_id in ids]
+    many[1] = (ids[1], replace(SEEN, strikes=2**63))
+    for _ in range(2):
+        await states.save(many)
+    assert [await states.load(key_id) for key_id in ids] == [SEEN, None, SEEN]
+    (record,) = caplog.records
+    assert record.getMessage().startswith(f"cannot save the limits of key {ids[1]}, 1 so far: ")

@@ -7,8 +7,9 @@ import pytest
 
 from petstore import __version__
 from petstore.backends import create_limiter
+from petstore.databases.backups import note_backup
 from petstore.databases.contract import Statement
-from petstore.databases.sqlite_files import database_bytes, note_backup
+from petstore.databases.sqlite_files import database_bytes
 from petstore.errors import Unavailable
 from petstore.observability.hooks import observed_store
 from petstore.observability.measured import Metrics

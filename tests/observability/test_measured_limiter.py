@@ -10,7 +10,7 @@ import pytest
 
 from petstore.backends import create_limiter
 from petstore.databases.sqlite import SqliteStore
-from petstore.limits.contract import RateLimiter
+from petstore.limits.decide import RateLimiter
 from petstore.observability.measured import Metrics
 from petstore.settings import Settings
 from support.keys import issue_stored

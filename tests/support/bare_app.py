@@ -15,7 +15,7 @@ from petstore.domain.plans import PlanName
 from petstore.http.messages import Request, Response
 from petstore.interface.application import Application
 from petstore.keys.model import KeyWithToken
-from petstore.limits.contract import RateLimiter
+from petstore.limits.decide import RateLimiter
 from petstore.logs import RequestLog
 from petstore.settings import Settings, is_postgres, sqlite_path
 from support.keys import issue

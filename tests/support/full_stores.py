@@ -18,8 +18,8 @@ from petstore.events.model import OPERATOR, Author
 from petstore.events.store import Change
 from petstore.keys.model import KeyFields
 from petstore.keys.store import create_key, revoke_key, rotate_key
-from petstore.limits.contract import State
 from petstore.limits.database import StoredRateLimits
+from petstore.limits.decide import State
 from petstore.orders.model import OrderCreate, OrderPatch
 from petstore.orders.store import place_order, update_order
 from petstore.people.model import PersonCreate

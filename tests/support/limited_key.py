@@ -2,8 +2,7 @@
 
 from petstore.clock import Milliseconds
 from petstore.domain.plans import Limits
-from petstore.limits.contract import NEVER, BanRules, Decision, State
-from petstore.limits.decide import charge, decide, describe
+from petstore.limits.decide import NEVER, BanRules, Decision, State, charge, decide, describe
 from support.manual_clock import ManualClock
 
 

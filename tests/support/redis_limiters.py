@@ -7,8 +7,8 @@ from typing import Any
 from msgspec import msgpack
 
 from petstore.keys.model import DEFAULT_SCOPES, Caller
-from petstore.limits.contract import BanRules, Budget
 from petstore.limits.database import StoredRateLimits
+from petstore.limits.decide import BanRules, Budget
 from petstore.limits.redis import RedisLimiter
 from petstore.redis_client import Command, RedisClient
 from support.manual_clock import ManualClock

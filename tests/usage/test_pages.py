@@ -6,7 +6,7 @@ import pytest
 
 from petstore.clock import DAY, HOUR, MINUTE
 from petstore.keys.store import MAX_OWN_ROTATIONS
-from petstore.limits.contract import BanRules
+from petstore.limits.decide import BanRules
 from petstore.usage.counter import first_hour
 from support.keys import rotate
 from support.service import Service

@@ -78,8 +78,6 @@ service_option = click.option(
 
 
 def client_option(command: Command) -> Command:
-    """Give a command the option ``--url``, and the ``client`` of the service there."""
-
     @service_option
     @wraps(command)
     def run(*, service: str, **options: Any) -> Any:
@@ -201,7 +199,6 @@ def count_down(
     show: Callable[[str], object] = lambda text: click.echo(_CLEAR_LINE + text, nl=False, err=True),
     sleep: Callable[[float], object] = time.sleep,
 ) -> None:
-    """Wait. ``show`` shows a countdown on a terminal; elsewhere the reason is printed once."""
     reason = notice_of(error)
     if not sys.stderr.isatty():
         if seconds >= _NOTABLE_SECONDS:

@@ -15,7 +15,6 @@ from petstore.settings import is_postgres, sqlite_path
 
 
 def _file(ctx: click.Context, param: click.Parameter, value: str) -> Path:
-    """Return the path of a file for SQLite, which takes only text."""
     return Path(TEXT.convert(value, param, ctx))
 
 
@@ -33,9 +32,8 @@ def backup(*, file: Path, force: bool, database: str) -> None:
     its name. Give it to petstore restore, or start a service with it.
     """
     from petstore.backends import require_store
-    from petstore.databases.backups import back_up
+    from petstore.databases.backups import back_up, note_backup, note_of
     from petstore.databases.private_files import part_of
-    from petstore.databases.sqlite_files import note_backup, note_of
 
     path = _sqlite_file(database)
     with plain_failures():

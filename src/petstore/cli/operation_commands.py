@@ -165,7 +165,6 @@ class OperationCommand(click.Command):
 
     @cached_property
     def operation(self) -> "Operation":
-        """The row of the table, which is imported late so that ``petstore --help`` is instant."""
         from petstore.interface.operations import OPERATIONS
 
         return next(each for each in OPERATIONS if each.id == self._operation_id)
@@ -183,7 +182,6 @@ class OperationCommand(click.Command):
 
     @cached_property
     def fields(self) -> dict[str, OperationField]:
-        """The fields of the query or the body that are parameters, by the names in JSON."""
         struct = self.operation.query or self.operation.body
         apart = {*_OF_LISTS, *self._fixed, *self._left_out}
         return {
@@ -264,7 +262,6 @@ class OperationCommand(click.Command):
 
 
 def _none(word: str, values: tuple[Any, ...]) -> list[Any]:
-    """Return no values, or refuse others beside the word for none."""
     if {*values} != {NONE}:
         msg = f"--{word}: expected values or the word for none of them, not both"
         raise click.UsageError(msg)
@@ -272,7 +269,6 @@ def _none(word: str, values: tuple[Any, ...]) -> list[Any]:
 
 
 def find_category(client: "Client", value: int | str, option: str = "--category") -> int:
-    """Return the id of a category that an option names, whatever the case of the name."""
     if isinstance(value, int):
         return value
     found = client.categories.list(name=value[:MAX_SEARCHED], limit=1) if value else iter(())
@@ -284,7 +280,6 @@ def find_category(client: "Client", value: int | str, option: str = "--category"
 
 
 def _fields(struct: type) -> dict[str, OperationField]:
-    """Return the fields of a struct, by their names in JSON."""
     _, schemas = msgspec.json.schema_components([struct])
     schema = schemas[struct.__name__]
     required = schema.get("required", ())

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from petstore.backends import COMMAND_TIMEOUT, create_limiter, migrate, store_at
+from petstore.backends import COMMAND_TIMEOUT, create_limiter, create_services, migrate, store_at
 from petstore.clock import system_clock
 from petstore.databases.private_files import SecretFile
 from petstore.domain.decoding import decode_json
@@ -19,7 +19,6 @@ from petstore.interface.operations import OPERATIONS
 from petstore.interface.pages import Query, decode_query
 from petstore.interface.routes import Routes, decode_path_id
 from petstore.keys.model import operator
-from petstore.services import create_services
 from petstore.settings import Settings
 
 _ROUTES = Routes(BASE, OPERATIONS)

@@ -149,7 +149,6 @@ class OrWord(click.ParamType[Any]):
 
 
 def given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that were given to change something, with ``None`` for ``NONE``."""
     values = {name: value for name, value in options.items() if value not in (None, ())}
     if not values:
         msg = "nothing to change: name at least one option"
@@ -181,7 +180,6 @@ class SecretOption(click.Option):
 
     @property
     def source(self) -> str:
-        """Where the value comes from, if not from an option or a default."""
         file = os.environ.get(file_variable(self._variable))
         return f"file {file}" if file else "environment"
 

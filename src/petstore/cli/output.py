@@ -97,7 +97,6 @@ def progress(title: str, total: int | None = None) -> Iterator[OnProgress]:
 
 @contextmanager
 def replacing_text(file: Path, errors: str = "strict") -> Iterator[TextIO]:
-    """Write a file that replaces ``file`` once it is complete."""
     from petstore.databases.private_files import replacing
 
     with replacing(file) as part, TextIOWrapper(part, "utf-8", errors, newline="") as out:

@@ -89,7 +89,6 @@ class View(Generic[T]):
         is_all: bool,
         cursor: str | None,
     ) -> None:
-        """Print the first ``limit`` resources of a list, or all of them, from a ``cursor`` on."""
         if is_all and limit is not None:
             msg = "--limit and --all cannot be used together"
             raise click.UsageError(msg)
@@ -111,14 +110,12 @@ class View(Generic[T]):
 
 
 def _title(name: str) -> str:
-    """Return the title of a field: ``categoryId`` is the category."""
     return re.sub("_at$", " (UTC)", name.removesuffix("_id")).replace("_", " ")
 
 
 def _read(
     listed: Callable[..., "Listed[T]"], wanted: int | None, cursor: str | None
 ) -> Iterator["Page[T]"]:
-    """Yield pages from ``cursor`` on until ``wanted`` resources have come, or all of them."""
     if wanted is None:
         yield from listed(limit=MAX_PAGE, cursor=cursor).pages()
         return
@@ -141,7 +138,6 @@ def export_csv(
     *,
     spreadsheet_safe: bool,
 ) -> None:
-    """Write the rows of all ``pages`` to ``file``, or to standard output if it is ``-``."""
     to_stdout = str(file) == "-"
     outcome = "the output is incomplete" if to_stdout else f"{file} is unchanged"
     with (
@@ -184,7 +180,6 @@ def show_response(response: "Response[Any]", line: str, *, as_json: bool) -> Non
 
 
 def print_done(line: str, document: object, *, as_json: bool) -> None:
-    """Say what is done, or print it as JSON."""
     if as_json:
         print_json(document)
     else:
@@ -208,7 +203,6 @@ def list_options(command: Command, client: Callable[[Command], Command] = client
 
 
 def utc(moment: datetime) -> str:
-    """Return a moment as people read it: in UTC, to the minute."""
     try:
         return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}"
     except OverflowError:  # the first or the last day of the calendar
@@ -216,7 +210,6 @@ def utc(moment: datetime) -> str:
 
 
 def cell(value: object) -> str:
-    """Return a value as a cell of a table."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, datetime):

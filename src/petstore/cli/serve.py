@@ -116,7 +116,6 @@ def report_failed_start(
 
 
 def _print_settings(ctx: click.Context) -> None:
-    """Print each setting, without passwords, and where it comes from."""
     rows = []
     for option in ctx.command.params:
         name = str(option.name)
@@ -142,7 +141,6 @@ def _source(ctx: click.Context, option: click.Parameter) -> str:
 
 
 def _check(settings: Settings) -> int:
-    """Print a line for each check of ``settings``, and return the exit status."""
     from petstore.server.checks import run_checks
 
     status = 0

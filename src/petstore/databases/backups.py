@@ -13,7 +13,7 @@ from petstore.databases.migrations import APPLICATION_ID
 from petstore.databases.migrations.sqlite import inspect, migrate
 from petstore.databases.private_files import part_of, replacing, sync_names
 from petstore.databases.sqlite_connection import connect, connected, reading, unusable
-from petstore.databases.sqlite_files import DATABASE_LOCKS, INDEX, LOG
+from petstore.databases.sqlite_files import DATABASE_LOCKS, INDEX, LOG, beside
 from petstore.errors import Conflict, Unavailable, UnusableDatabase
 
 OnProgress: TypeAlias = Callable[[int, int], object]
@@ -31,7 +31,6 @@ def back_up(database: Path, backup: Path, on_progress: OnProgress) -> None:
 
 
 def restore(backup: Path, database: Path, on_progress: OnProgress) -> None:
-    """Replace ``database`` by what is in ``backup``, brought up to date."""
     path = database.resolve()
     if path.is_file():
         _checkpoint(path)
@@ -49,7 +48,6 @@ def _checkpoint(path: Path) -> None:
 
 
 def _replace(path: Path, source: Path, on_progress: OnProgress, *, as_newest: bool) -> None:
-    """Replace ``path`` by a copy of ``source``, once it is complete, sound and on disk."""
     part = part_of(path)
     if source.resolve() == path.resolve():
         msg = f"{source} is the database itself; expected another file"
@@ -124,3 +122,19 @@ def _unused(path: Path) -> Iterator[None]:
             msg = f"{path} is in use: first stop the program that uses it"
             raise Conflict(msg) from error
         yield
+
+
+def note_backup(database: Path, began: float) -> None:
+    with replacing(note_of(database)) as file:
+        os.utime(file.fileno(), (began, began))
+
+
+def last_backup(database: Path) -> float:
+    try:
+        return note_of(database).stat().st_mtime
+    except FileNotFoundError:
+        return 0
+
+
+def note_of(database: Path) -> Path:
+    return beside(database, ".last-backup")

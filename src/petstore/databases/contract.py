@@ -69,7 +69,6 @@ class Duplicate(Exception):
 
 
 def placeholders(width: int, rows: int = 1) -> str:
-    """Return the parameters of ``rows`` rows, such as ``(?1, ?2), (?3, ?4)``."""
     numbers = count(1)
     row = range(width)
     return ", ".join(f"({', '.join(f'?{next(numbers)}' for _ in row)})" for _ in range(rows))
@@ -94,7 +93,6 @@ def as_unavailable(
 
 
 def unavailable(error: Exception, context: str = "the database is not available") -> Unavailable:
-    """Return what an error of a driver is to the service."""
     # The lines after the first one advise programmers, or show the refused row.
     reason = str(error).partition("\n")[0] or "it did not respond in time"
     if sqlstate := getattr(error, "sqlstate", None):
@@ -135,12 +133,7 @@ class Store(Reader, Protocol):
     """
 
     def migrate(self) -> None:
-        """Create the schema if necessary, and bring it up to date. It blocks.
-
-        Raises:
-            UnusableDatabase: a newer version or another program made the database, or the address
-                or the file is not one of a database.
-        """
+        """Create the schema if necessary, and bring it up to date. It blocks."""
         ...
 
     def schema(self) -> Schema:

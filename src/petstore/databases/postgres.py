@@ -319,7 +319,6 @@ async def fetch(connection: Connection, statement: Statement) -> list[Row]:
 
 @lru_cache(maxsize=1024)
 def postgres_sql(sql: str, first: int = 1) -> str:
-    """Return ``sql`` in PostgreSQL's form, with the parameters from the ``first`` number on."""
     text = _POSTGRES_ONLY.sub(r"\1", _SQLITE_ONLY.sub("", sql))
     return _PARAMETER.sub(lambda number: f"${int(number[1]) + first - 1}", text)
 

@@ -100,7 +100,6 @@ class PostgresPool:
 
     @asynccontextmanager
     async def acquire(self, opening: str = "") -> AsyncIterator[Connection]:
-        """Lend a connection after running the statements ``opening`` on it."""
         async with self._free:
             self.in_use += 1
             try:

@@ -16,7 +16,6 @@ from petstore.webhooks.signing import LENGTH, master_of_text, text_of_master
 
 
 def create(path: Path) -> BinaryIO:
-    """Create a file that only its owner may read and write, and open it."""
     return open(path, "x+b", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600))
 
 
@@ -55,13 +54,6 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """Create a file beside ``path`` that replaces it once the block ends without an error.
 
     A link at ``path`` is replaced, not followed.
-
-    Raises:
-        FileExistsError: ``path`` is a device, a pipe or a folder; or the name of the new file is
-            taken, and not by an earlier run.
-        FileNotFoundError: ``path`` is in a folder that there is not.
-        Conflict: another process has created such a file in the meantime.
-        OSError: it cannot be created.
     """
     if path.exists() and not path.is_file():  # root would replace /dev/null for everybody
         raise FileExistsError(errno.EEXIST, "expected a regular file", str(path))
@@ -143,7 +135,6 @@ class SecretFile:
         return self._path is not None
 
     def create(self) -> None:
-        """Make the file, unless it is there or is for the operator to make."""
         if self._path is None or not self._may_create:
             return
         try:

@@ -21,7 +21,6 @@ def pruning(store: Store, clock: Clock, days: RetentionDays) -> PeriodicTask:
 
 
 async def prune_all(store: Store, clock: Clock, days: RetentionDays) -> None:
-    """Delete what is old, one batch after another until nothing is left to delete."""
     import asyncio  # here, so that `petstore --help` is instant
 
     for table in (*TABLES, ADMIN_EVENTS):
@@ -34,7 +33,6 @@ async def prune_all(store: Store, clock: Clock, days: RetentionDays) -> None:
 
 
 def prune(table: Table, before: Milliseconds) -> Unit[int]:
-    """Delete a batch of the rows of a table from before a moment; return how many."""
     if table.in_order:
         return (yield from _prune_in_order(table, before))
     which = are_first(table.name, f"{table.time} < ?1 ORDER BY {table.time} LIMIT ?2")

@@ -83,7 +83,6 @@ class SqliteStore:
 
 
 def file_has_webhooks(path: Path) -> bool:
-    """Return whether the store at ``path``, of any version, has webhooks."""
     with unusable(path), connected(path, _READ_TIMEOUT) as connection:
         is_new = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'webhooks'").get
         return bool(is_new and connection.execute("SELECT EXISTS (SELECT 1 FROM webhooks)").get)

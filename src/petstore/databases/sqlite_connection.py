@@ -52,7 +52,6 @@ _Call: TypeAlias = tuple[asyncio.AbstractEventLoop, Callable[[], object], Callab
 def connect(
     file: Path | str, timeout: Milliseconds, flags: int = apsw.SQLITE_OPEN_READWRITE
 ) -> apsw.Connection:
-    """Open an existing file, waiting up to ``timeout`` for the locks of other processes."""
     connection = apsw.Connection(str(file), flags=flags)
     connection.set_busy_timeout(timeout)
     return connection

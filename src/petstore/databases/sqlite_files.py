@@ -21,7 +21,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from petstore.clock import SECOND, Milliseconds
-from petstore.databases.private_files import replacing, require_private
+from petstore.databases.private_files import require_private
 from petstore.errors import Unavailable
 
 LOG, INDEX = "-wal", "-shm"
@@ -59,7 +59,7 @@ class OpenFiles:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.log, self.index = (os.fspath(_beside(path, ending)) for ending in (LOG, INDEX))
+        self.log, self.index = (os.fspath(beside(path, ending)) for ending in (LOG, INDEX))
         self.database = os.fspath(path)
         self._descriptor = _open(path)
         self._opened: list[_Identity] = []
@@ -219,29 +219,11 @@ def process_text(pid: int) -> str:
 
 
 def database_bytes(database: Path) -> int:
-    log = _beside(database, LOG)
+    log = beside(database, LOG)
     return database.stat().st_size + (log.stat().st_size if log.exists() else 0)
 
 
-def note_backup(database: Path, began: float) -> None:
-    """Note beside the file that a good backup of it ``began``, in seconds since the epoch."""
-    with replacing(note_of(database)) as file:
-        os.utime(file.fileno(), (began, began))
-
-
-def last_backup(database: Path) -> float:
-    """Return when the last successful backup began, in Unix seconds; 0 if none is known."""
-    try:
-        return note_of(database).stat().st_mtime
-    except FileNotFoundError:
-        return 0
-
-
-def note_of(database: Path) -> Path:
-    return _beside(database, ".last-backup")
-
-
-def _beside(database: Path, ending: str) -> Path:
+def beside(database: Path, ending: str) -> Path:
     """Return the name of a file beside the database: SQLite, too, follows a link first."""
     path = Path(os.path.realpath(database))  # of a link to itself, too
     return path.with_name(path.name + ending)

@@ -46,7 +46,6 @@ def csv_writer(
 def cells_writer(
     file: Output, *, spreadsheet_safe: bool, delimiter: Delimiter = ","
 ) -> Callable[[Sequence[Any]], None]:
-    """Return what writes the cells of a row of CSV; see ``csv_writer``."""
     writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
     # Python writes a lone carriage return without quotes, and could not read it back.
     quoting = csv.writer(file, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL)

@@ -30,7 +30,6 @@ class CursorForm(Generic[P]):
         self._matches = re.compile(pattern).fullmatch
 
     def decode(self, cursor: str) -> P:
-        """Return the position in a cursor; a ``ValueError`` says that it is not of this form."""
         if not self._matches(cursor):
             raise _not_a_cursor()
         return self._decode(cursor)

@@ -237,8 +237,6 @@ def _decoders(struct: type) -> tuple[Callable[[bytes], Any], list[_Member]]:
 
 
 def _exactly(decode: Callable[[bytes], Any]) -> Callable[[msgspec.Raw], Any]:
-    """Return ``decode`` for integers that need not be in plain digits."""
-
     def decode_exactly(raw: msgspec.Raw) -> Any:
         text = bytes(raw)
         is_decimal = text[0] in _START_OF_NUMBER and not text.isdigit()

@@ -100,7 +100,6 @@ def patch_of(create: type[Struct], name: str, doc: str) -> type[Struct]:
 
 
 def given_fields(struct: Struct) -> dict[str, Any]:
-    """Return the fields of a struct that are set, by their names."""
     return {name: value for name, value in asdict(struct).items() if value is not UNSET}
 
 

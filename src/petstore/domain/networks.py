@@ -50,7 +50,6 @@ def compiled_networks(texts: Iterable[str]) -> tuple[Network, ...]:
 
 
 def contain(networks: Iterable[Network], address: str) -> bool:
-    """Return whether an address is in one of the networks; text that is none is in no network."""
     parsed = _parsed_address(address)
     return parsed is not None and any(parsed in network for network in networks)
 

@@ -61,7 +61,6 @@ class RowMapping(Generic[S]):
         return self._kind(*values)
 
     def values(self, item: Struct, names: Sequence[str]) -> list[Any]:
-        """Return the values of the columns with these ``names``; ``item`` has these fields."""
         values = [getattr(item, name) for name in names]
         for place, name in enumerate(names if self._converts or UNSET in values else ()):
             if values[place] is UNSET:

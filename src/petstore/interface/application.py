@@ -37,7 +37,6 @@ from petstore.interface.authentication import (
     require_scope,
 )
 from petstore.interface.bodies import BodyReader
-from petstore.interface.cross_origin import cross_origin_headers, is_preflight, preflight_response
 from petstore.interface.idempotency import idempotency_key, request_digest
 from petstore.interface.idempotency_records import Attempt
 from petstore.interface.messages import (
@@ -65,10 +64,19 @@ from petstore.interface.operation import (
     shows_lapse,
 )
 from petstore.interface.pages import Query, ResponseCache, decode_query
-from petstore.interface.routes import Addresses, Route, Routes, decode_path_id, not_allowed
+from petstore.interface.routes import (
+    Addresses,
+    Route,
+    Routes,
+    cross_origin_headers,
+    decode_path_id,
+    is_preflight,
+    not_allowed,
+    preflight_response,
+)
 from petstore.keys.model import Caller
 from petstore.limits.admission import KEY
-from petstore.limits.contract import Decision
+from petstore.limits.decide import Decision
 from petstore.logs import RequestLine
 from petstore.usage.counter import first_hour
 
@@ -401,7 +409,6 @@ class Application:
                 return await self._execute(exchange, operation, key, body)
 
     async def _find_caller_again(self, exchange: Exchange) -> Caller:
-        """Return the key as it is after a wait for the client."""
         keys, token = self.services.keys, exchange.token
         key = exchange.caller = keys.get_cached(token) or await authenticate(token, keys)
         if key.allowed_networks:

@@ -42,13 +42,11 @@ async def look_up(
 
 
 def invalid_key() -> InvalidKey:
-    """Return the 401 for a key that is not valid here and now."""
     msg = "Authorization: the API key is not valid here, or no longer valid"
     return InvalidKey(msg, _INVALID)
 
 
 def bearer_token(request: Request) -> bytes:
-    """Return the token of the request, valid or not."""
     authorization = request.fields.get(b"authorization")
     if authorization is None:
         msg = "Authorization: expected Bearer and an API key"

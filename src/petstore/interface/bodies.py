@@ -62,13 +62,11 @@ class BodyReader:
         self.chore = PeriodicTask(self.end_late, 0.1, "late bodies not ended")
 
     async def read(self, request: Request, receive: Receive, *, is_list: bool = False) -> bytes:
-        """Return the whole body of ``request``, which is JSON."""
         self._check_media_type(request)
         largest = self._largest * (_LIST_FACTOR if is_list else 1)
         return await self.read_any(request, receive, largest)
 
     async def read_any(self, request: Request, receive: Receive, largest: int) -> bytes:
-        """Return the whole body of ``request``, of any media type and at most ``largest`` bytes."""
         body = bytearray()
         if request.content is None:
             await self._read(request, receive, body.extend, largest)
@@ -124,7 +122,6 @@ class BodyReader:
                 await self._read(request, receive, len, self._largest)
 
     async def end_late(self) -> None:
-        """End the reading of every body whose time is over."""
         now = time.monotonic()
         for task, deadline in list(self._deadlines.items()):
             if deadline <= now:
@@ -177,8 +174,6 @@ class BodyReader:
 
 
 async def digest_of(file: BinaryIO) -> bytes:
-    """Return a digest of the content of a file, computed off the event loop."""
-
     def compute() -> bytes:
         digest = sha256()
         file.seek(0)

@@ -48,7 +48,6 @@ def idempotency_key(request: Request) -> str | None:
 
 
 def request_digest(method: str, path: str, body: object) -> bytes:
-    """Return a digest of a request with a decoded ``body``, to tell it from another one."""
     # The order of a set differs from process to process.
     text = msgspec.json.encode(_given(body), order="deterministic")
     return sha256(f"{method} {path}\n".encode() + text).digest()
@@ -106,12 +105,7 @@ async def change(context: Context, unit: Unit[T], *, shown_once: str | None = No
 
 
 async def find_replay(context: Context) -> Result[Any] | None:
-    """Return the result of the first request if it was sent before, for work of many transactions.
-
-    Raises:
-        IdempotencyKeyReused: the first request was another one.
-        Unavailable: the database is unreachable.
-    """
+    """Return the result of the first request, for work of many transactions."""
     request = context.once
     if request is None:
         return None

@@ -22,7 +22,7 @@ from petstore.errors import (
     UriTooLong,
 )
 from petstore.http.messages import Headers, Refusal, Request, Response
-from petstore.limits.contract import Budget, Decision
+from petstore.limits.decide import Budget, Decision
 
 JSON = b"content-type: application/json"
 NO_STORE = b"cache-control: no-store"
@@ -60,7 +60,6 @@ def error_response(error: PetstoreError, root: str) -> Response:
 
 
 def refusal_response(refusal: Refusal, root: str) -> Response:
-    """Return the Error body for a message that the server refuses."""
     return error_response(_REFUSALS[refusal.status](refusal.message), root)
 
 
@@ -69,7 +68,6 @@ _TAGS = re.compile(rb'[ \t,]*(?:(?:W/)?"[^"]*"[ \t]*(?:,[ \t,]*|\Z))+\Z')
 
 
 def entity_tag(representation: bytes) -> bytes:
-    """Return the strong entity tag of a representation."""
     return f'"{blake2b(representation, digest_size=12).hexdigest()}"'.encode("ascii")
 
 
@@ -222,7 +220,6 @@ def limit_reached(decision: Decision, budget: Budget, requests: int = 1) -> Pets
 
 
 def require_admitted(decision: Decision, budget: Budget, requests: int = 1) -> None:
-    """Refuse a request that was not admitted, with ``limit_reached``."""
     if decision.verdict != "admitted":
         raise limit_reached(decision, budget, requests)
 

@@ -26,7 +26,7 @@ from petstore.interface.messages import JSON, NO_CONDITIONS, Conditions, encode_
 from petstore.keys.cache import ApiKeyCache, find_key
 from petstore.keys.model import Caller, Scope, digest
 from petstore.limits.admission import Admission
-from petstore.limits.contract import RateLimiter
+from petstore.limits.decide import RateLimiter
 from petstore.orders.reservations import Reservations
 from petstore.people.store import find_session, find_session_in_unit
 from petstore.sessions.model import Session
@@ -104,7 +104,6 @@ class Context(Struct, frozen=True):
 
     @property
     def author(self) -> Author:
-        """The author of the events that the call causes."""
         return Author(self.caller.actor, self.request_id or None)
 
     @property
@@ -228,7 +227,6 @@ class Deprecation:
         return milliseconds(self.sunset)
 
     def check(self, now: Milliseconds) -> None:
-        """Refuse an operation that has ended."""
         if now >= self._end:
             end = format_datetime(self.sunset, usegmt=True)
             msg = f"this operation ended on {end}; use {self.use} instead"
@@ -295,7 +293,6 @@ class Operation:
 
     @cached_property
     def parameter(self) -> str | None:
-        """The first of the ``parameters``, if there is one."""
         return self.parameters[0] if self.parameters else None
 
     @cached_property
@@ -305,12 +302,10 @@ class Operation:
 
     @cached_property
     def is_list(self) -> bool:
-        """Whether it returns pages of a list."""
         return get_origin(self.success.content) is list and self.query is not None
 
     @cached_property
     def reads_one(self) -> bool:
-        """Whether it reads a single resource, of which the client may have a version."""
         return self.method == "GET" and self.tagged and get_origin(self.success.content) is not list
 
     @cached_property
@@ -349,7 +344,6 @@ class IdempotentRequest(NamedTuple):
 
 
 async def execute(operation: Operation, context: Context, call: Call[Any, Any]) -> Result[Any]:
-    """Execute an operation for a key that has its scope."""
     if shows_lapse(operation, context.services):
         await context.services.reservations.settle()
     return await operation.handler(context, call)

@@ -64,7 +64,6 @@ _CURSORS = {
 
 
 def limit_of(records: str) -> Meta:
-    """Describe the parameter ``limit`` of a list of such ``records``."""
     return Meta(
         ge=1,
         le=100,
@@ -116,11 +115,9 @@ class PageQuery(Struct, frozen=True):
 
     @property
     def after(self) -> int | None:
-        """The id after which the page starts."""
         return self.start(BY_ID)
 
     def start(self, form: CursorForm[P]) -> P | None:
-        """Return the position after which the page starts, ``None`` for the first page."""
         if self.cursor is UNSET:
             return None
         try:
@@ -164,7 +161,6 @@ class Query(NamedTuple, Generic[Values]):
 
 
 def decode_query(query: bytes, into: type) -> Query[Any]:
-    """Decode a query string into the struct ``into``; unknown parameters are ignored."""
     _check_size(query)
     # A long query is not worth its memory.
     decode = _decode if len(query) > _MAX_CACHED else _decode_cached
@@ -214,7 +210,6 @@ def _decode(query: bytes, into: type) -> Query[Any]:
 
 
 def _known(query: bytes, kinds: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield the parameters whose names are among ``kinds``, decoded."""
     for pair in query.split(b"&"):
         encoded, _, value = pair.partition(b"=")
         if len(encoded) <= _LONGEST_NAME and (name := _name(encoded)) in kinds:

@@ -1,16 +1,16 @@
-"""The URL of this service as the client reaches it, and the route of a path.
+"""The URL of this service as the client reaches it, the route of a path, and other origins (CORS).
 
 Paths match as sent; there are no aliases.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import Generic, Protocol, TypeVar
 
 from petstore.domain.fields import INT64_MAX
 from petstore.errors import InvalidRequest, MethodNotAllowed, NotFound
-from petstore.http.messages import Request
+from petstore.http.messages import Headers, Request, Response
 from petstore.interface.bodies import ACCEPT_PATCH
 
 _LONGEST_ID = len(str(INT64_MAX))
@@ -49,12 +49,10 @@ class Route(Generic[R]):
         return not_allowed(method, self.methods())
 
     def methods(self) -> list[str]:
-        """Return the methods of this path, sorted."""
         return sorted(self.operations)
 
 
 def not_allowed(method: str, allowed: list[str]) -> MethodNotAllowed:
-    """Return the 405 of a path that takes ``allowed``."""
     allow = ", ".join(allowed)
     headers = {"Allow": allow}
     if "PATCH" in allowed:
@@ -116,7 +114,6 @@ class Routes(Generic[R]):
 
 
 def decode_path_id(text: str) -> int:
-    """Return the int64 in a path segment."""
     # Of what is no id, int() would accept " 7", "+7", "1_0" and full-width digits.
     is_plain = text.isascii() and text.isdecimal() and (text[0] != "0" or text == "0")
     if not is_plain or len(text) > _LONGEST_ID or (number := int(text)) > INT64_MAX:
@@ -159,3 +156,52 @@ def _root_at(host: bytes) -> str:
         msg = "Host: expected a name or an address, and perhaps a port"
         raise InvalidRequest(msg)
     return f"http://{host.decode('ascii')}"
+
+
+_PREFLIGHT = [
+    (
+        b"access-control-allow-headers: Authorization, Content-Type, Idempotency-Key, If-Match,"
+        b" If-None-Match, X-Request-Id, traceparent, tracestate"
+    ),
+    b"access-control-max-age: 600",
+]
+_EXPOSED = (
+    b"access-control-expose-headers: ETag, Idempotent-Replayed, Link, Location, Retry-After,"
+    b" X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy,"
+    b" X-Request-Id, X-Total-Count, Deprecation, Sunset, WWW-Authenticate"
+)
+_VARY = b"vary: Origin"
+_ACCEPT_PATCH = f"accept-patch: {ACCEPT_PATCH}".encode("ascii")
+
+
+def is_preflight(request: Request, allowed: Collection[str]) -> bool:
+    """Return whether this is the preflight request of a browser for an allowed origin."""
+    return (
+        request.method == "OPTIONS"
+        and b"access-control-request-method" in request.fields
+        and _allowed_origin(request, allowed) is not None
+    )
+
+
+def preflight_response(methods: list[str]) -> Response:
+    allow = f"access-control-allow-methods: {', '.join(methods)}".encode("ascii")
+    patches = [_ACCEPT_PATCH] if "PATCH" in methods else []
+    return Response(204, b"", [allow, *patches, *_PREFLIGHT])
+
+
+def cross_origin_headers(request: Request, allowed: Collection[str]) -> Headers:
+    """Return the headers that let a page of an allowed origin read the response.
+
+    ``Vary`` keeps caches right. Call it only if the service allows an origin.
+    """
+    origin = _allowed_origin(request, allowed)
+    if origin is None:
+        return [_VARY]
+    return [b"access-control-allow-origin: " + origin, _EXPOSED, _VARY]
+
+
+def _allowed_origin(request: Request, allowed: Collection[str]) -> bytes | None:
+    origin = request.fields.get(b"origin")
+    if origin is not None and ("*" in allowed or origin.decode("latin-1") in allowed):
+        return origin
+    return None

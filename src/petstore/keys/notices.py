@@ -21,7 +21,7 @@ from petstore.events.model import KeyEventType, NewEvent
 from petstore.events.store import record
 from petstore.keys.model import KeyNoticeData
 from petstore.keys.store import COLUMNS, caller_of
-from petstore.limits.contract import NEVER
+from petstore.limits.decide import NEVER
 from petstore.usage.counter import first_hour
 from petstore.usage.deprecated import (
     DeprecatedOperation,

@@ -47,7 +47,7 @@ from petstore.keys.model import (
     digest,
     new_token,
 )
-from petstore.limits.contract import NEVER
+from petstore.limits.decide import NEVER
 from petstore.time_slices import TimeSlices
 
 MAX_OWN_ROTATIONS = 5

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 from petstore.clock import Clock
 from petstore.errors import Overloaded, RateLimitExceeded
-from petstore.limits.contract import Budget
+from petstore.limits.decide import Budget
 from petstore.limits.memory import MinuteLimiter
 
 

@@ -1,5 +1,7 @@
 """The states of the rate limiter, and the requests of each key and day, in the database."""
 
+import asyncio
+import logging
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from operator import itemgetter
@@ -7,7 +9,7 @@ from operator import itemgetter
 from msgspec.structs import astuple, replace
 
 from petstore.databases.contract import Row, Statement, Store, Unit, upsert
-from petstore.limits.contract import NEVER, State
+from petstore.limits.decide import NEVER, State
 
 # All but the last, the latest unban: the row of the key has that.
 _FIELDS = State.__struct_fields__[:-1]
@@ -22,6 +24,7 @@ _NEWER = """
     OR excluded.day + 1 < rate_limits.day"""
 # More of them at once would delay requests: on SQLite the event loop makes the change.
 _STATES_AT_ONCE = 100
+_LOG = logging.getLogger(__name__)
 _MORE = "excluded.requests > usage.requests"
 
 
@@ -30,6 +33,7 @@ class StoredRateLimits:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._refused: set[int] = set()  # keys that the log names already
 
     async def load(self, key_id: int) -> State | None:
         rows = await self._store.read(
@@ -44,7 +48,28 @@ class StoredRateLimits:
     async def save(self, states: Iterable[tuple[int, State]]) -> None:
         remaining = iter(sorted(states, key=itemgetter(0)))  # neighbours share a page of the file
         while batch := list(islice(remaining, _STATES_AT_ONCE)):
-            await self._store.write(_save(batch))
+            try:
+                await self._store.write(_save(batch))
+            except Exception:
+                if not await self._save_each(batch):
+                    raise
+
+    async def _save_each(self, batch: Sequence[tuple[int, State]]) -> bool:
+        """Save states one by one: one that the database refuses must not hold up the others.
+
+        If it takes none of them, the database is at fault: return False, to save all later.
+        """
+        saves = (self._store.write(_save([each])) for each in batch)
+        results = await asyncio.gather(*saves, return_exceptions=True)
+        errors = [(key_id, x) for (key_id, _), x in zip(batch, results, strict=True) if x]
+        if len(errors) == len(batch):
+            return False
+        for key_id, error in errors:
+            if key_id not in self._refused:
+                self._refused.add(key_id)
+                count = len(self._refused)
+                _LOG.error("cannot save the limits of key %d, %d so far: %s", key_id, count, error)
+        return True
 
 
 def _state(row: Row) -> State:

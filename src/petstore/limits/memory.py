@@ -9,7 +9,7 @@ from petstore.clock import MINUTE, Clock, Milliseconds
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.generations import TwoGenerationCache
 from petstore.keys.model import Caller
-from petstore.limits.contract import (
+from petstore.limits.decide import (
     NEVER,
     NO_BANS,
     BanRules,
@@ -17,8 +17,11 @@ from petstore.limits.contract import (
     Decision,
     RateLimitStore,
     State,
+    charge,
+    decide,
+    describe,
+    touched,
 )
-from petstore.limits.decide import charge, decide, describe, touched
 
 _FRESH = State()
 _GENERATION = 2 * MINUTE
@@ -35,7 +38,6 @@ class MinuteLimiter(Generic[H]):
         self._states: dict[H, State] = {}
 
     def take(self, holder: H, per_minute: int = UNLIMITED) -> Decision:
-        """Judge a request of ``holder``, and charge it if it is admitted."""
         now, state = self._clock(), self._states.get(holder, _FRESH)
         decision, after = decide(state, self._limits_of(per_minute), NO_BANS, now, NEVER)
         if after.minute_started != state.minute_started:

@@ -14,7 +14,7 @@ from msgspec.structs import asdict, replace
 from petstore.clock import DAY, MINUTE, Clock, Milliseconds
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.keys.model import Caller
-from petstore.limits.contract import (
+from petstore.limits.decide import (
     NEVER,
     NO_BANS,
     BanRules,
@@ -23,8 +23,9 @@ from petstore.limits.contract import (
     RateLimitStore,
     State,
     Verdict,
+    decision,
+    describe,
 )
-from petstore.limits.decide import decision, describe
 from petstore.limits.memory import MemoryLimiter, UnsavedStates
 from petstore.redis_client import BatchedScript, Command, RedisClient, RedisUnavailable
 
@@ -97,7 +98,6 @@ class RedisRateLimiter:
     async def judge(
         self, mode: Mode, key: Caller, requests: int = 0, taken: Decision | None = None
     ) -> Decision:
-        """Judge a request with ``key``, and charge it if it is admitted; or only look."""
         name, limits, rules = f"petstore:key:{{{key.id}}}", key.limits, self._rules
         unbanned_at, threshold = key.unbanned_at or NEVER, rules.threshold(limits.per_minute)
         call = JudgeCall(
@@ -181,7 +181,6 @@ class RedisLimiter:
 
     @property
     def has_fallen_back(self) -> bool:
-        """Whether Redis is unavailable, and this process enforces its share alone."""
         return self._local is not None
 
     async def take(self, key: Caller) -> Decision:

@@ -12,7 +12,7 @@ from petstore.databases.contract import Duplicate, Row, Statement, Store, T, Uni
 from petstore.http.messages import Request
 from petstore.interface.operation import Services
 from petstore.keys.model import Caller
-from petstore.limits.contract import Budget, Decision, RateLimiter
+from petstore.limits.decide import Budget, Decision, RateLimiter
 from petstore.logs import RequestLine
 
 End: TypeAlias = Callable[[object], None]

@@ -6,14 +6,15 @@ from time import perf_counter
 from typing import TYPE_CHECKING, cast, get_args
 
 from petstore.chores import PeriodicTask
+from petstore.databases.backups import last_backup
 from petstore.databases.contract import Statement, Store
 from petstore.databases.sqlite import SqliteStore
-from petstore.databases.sqlite_files import database_bytes, last_backup
+from petstore.databases.sqlite_files import database_bytes
 from petstore.errors import Unavailable
 from petstore.events.store import oldest_unpublished, recorded_types
 from petstore.http.messages import Request
 from petstore.interface.operation import Services
-from petstore.limits.contract import Decision, RateLimiter, Verdict
+from petstore.limits.decide import Decision, RateLimiter, Verdict
 from petstore.limits.memory import MemoryLimiter
 from petstore.logs import RequestLine
 from petstore.observability import metrics

@@ -85,7 +85,6 @@ class Registry:
         self.report_shared(BUILD, lambda: 1, version)
 
     def samples(self, metric: Metric) -> dict[Labels, Sample]:
-        """Return the samples of ``metric`` by their labels; new ones are zero."""
         return self._samples.setdefault(metric.name, defaultdict(metric.zero))
 
     def report(self, metric: Metric, read: Callable[[], float], *labels: str) -> None:
@@ -116,7 +115,6 @@ class Registry:
             self._disk.shutdown()
 
     async def exposition(self) -> tuple[str, bytes]:
-        """Return the media type and the body of ``/metrics``, for all workers together."""
         await self._publish()
         return await asyncio.get_running_loop().run_in_executor(self._disk, self._exposition)
 

@@ -22,7 +22,7 @@ from petstore.databases.sqlite import SqliteStore
 from petstore.errors import Unavailable
 from petstore.http.messages import Request
 from petstore.interface.operation import Services
-from petstore.limits.contract import RateLimiter
+from petstore.limits.decide import RateLimiter
 from petstore.limits.memory import MemoryLimiter
 from petstore.logs import RequestLine
 from petstore.observability.hooks import End

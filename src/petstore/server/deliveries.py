@@ -68,7 +68,6 @@ async def opened_deliverer(
 
 
 def run_deliverer(settings: Settings, warnings: Iterable[str]) -> None:
-    """Deliver until a stop signal. The log begins with ``warnings``."""
     require_secret(settings)
     with ExitStack() as opened:
         shared: SharedMetrics | None = None

@@ -129,7 +129,6 @@ _GC_THRESHOLD = 10_000
 
 
 def work(settings: Settings, link: Link, run: "Run") -> None:
-    """Run a worker until the supervisor or a signal stops it (see ``supervisor.Work``)."""
     try:
         uvloop.new_event_loop().run_until_complete(_run(run, link))
     except Exception as error:  # noqa: BLE001 - whatever it is, it belongs in the log

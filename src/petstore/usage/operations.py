@@ -16,9 +16,8 @@ from petstore.interface.operation import BASE, Call, Context, Operation, Result,
 from petstore.interface.pages import PageQuery, page_result
 from petstore.keys.model import SCOPES, Caller
 from petstore.keys.store import found, select_key
-from petstore.limits.contract import NEVER, Decision, State
 from petstore.limits.database import StoredRateLimits
-from petstore.limits.decide import describe
+from petstore.limits.decide import NEVER, Decision, State, describe
 from petstore.usage.counter import first_day, first_hour
 from petstore.usage.deprecated import (
     DeprecatedOperation,

@@ -36,7 +36,6 @@ async def migrate(connection: Connection) -> None:
 
 
 async def inspect(connection: Connection) -> Schema:
-    """Return the version of the schema; change nothing. It raises what ``migrate`` does."""
     known = scripts("postgres")
     with unusable():
         version = await _version(connection, len(known))

@@ -62,5 +62,4 @@ def _parts_made_by(known: tuple[str, ...]) -> frozenset[str]:
 
 
 def _parts(connection: apsw.Connection) -> frozenset[str]:
-    """Return the names of tables, columns, indexes and triggers, ours and those of others."""
     return frozenset(part for (part,) in connection.execute(_PARTS))

@@ -1,8 +1,22 @@
-"""The OpenAPI 3.1 document, built from the table of operations."""
+"""The OpenAPI 3.1 document, built from the table of operations, and the page that serves it."""
 
-from collections.abc import Sequence
+import struct
+import zlib
+from collections.abc import Callable, Sequence
+from functools import cached_property
 
+from msgspec.structs import replace
+
+from petstore.http.messages import Request, Response
 from petstore.interface.bodies import MERGE_PATCH
+from petstore.interface.messages import (
+    JSON,
+    choose_coding,
+    conditional,
+    conditions_of,
+    encode_json,
+    entity_tag,
+)
 from petstore.interface.openapi.events import SIGNATURE, deliveries, event_schemas
 from petstore.interface.openapi.responses import HEADERS, cause_of, possible_errors, responses_of
 from petstore.interface.openapi.schemas import (
@@ -56,7 +70,6 @@ _OPTIONAL_BODY = "Optional: without a body every member has its default. `null` 
 
 
 def document(origin: str, operations: Sequence[Operation]) -> Schema:
-    """Return the OpenAPI 3.1 document of ``operations`` for the service at ``origin``."""
     shared: dict[str, Schema] = {}
     possible = {error.code: error for each in operations for error in possible_errors(each)}
     paths: dict[str, Schema] = {}
@@ -144,7 +157,6 @@ SHARED: dict[str, Schema] = {
 
 
 def _parameters(operation: Operation) -> list[Schema]:
-    """Return the parameters of an operation, the shared ones as references."""
     parameters: dict[str, Schema] = {}
     for name in operation.parameters:
         noun = name.removesuffix("Id").replace("pet", "animal")
@@ -164,3 +176,60 @@ def _parameters(operation: Operation) -> list[Schema]:
         reference("parameters", name) if SHARED.get(name) == parameter else parameter
         for name, parameter in parameters.items()
     ]
+
+
+_PLACEHOLDER = "https://origin.invalid"
+_GZIP_HEADER = b"\x1f\x8b\x08" + bytes(6) + b"\xff"  # without a time or a system
+_LAST_BLOCK = b"\x03\x00"  # an empty one
+_CACHED = [b"cache-control: public, max-age=300", b"vary: Accept-Encoding"]
+
+
+class DocumentPage:
+    """Responds with the document. ``root`` returns the URL of the service without ``/v1``.
+
+    The document is encoded and compressed once, and the URL put into it for each request. So a
+    client that invents hosts costs no more time than others, and no memory.
+    """
+
+    def __init__(self, operations: Sequence[Operation], root: Callable[[Request], str]) -> None:
+        self._operations = operations
+        self._root = root
+
+    async def __call__(self, request: Request) -> Response:
+        root = encode_json(self._root(request))[1:-1]
+        body, headers, coding = root.join(self._pieces), [JSON, *_CACHED], b""
+        if choose_coding(request, ["gzip"]) is not None:
+            body, coding = self._compressed(root, body), b"gzip"
+            headers.append(b"content-encoding: gzip")
+        # Not of the whole body: the digest would take longer than all the rest.
+        tag = entity_tag(b"%b %b %b" % (self._digest, root, coding))
+        whole = Response(200, body, [*headers, b"etag: " + tag], tag=tag)
+        response = conditional(conditions_of(request), whole)
+        is_whole = response is whole
+        return whole if is_whole else replace(response, headers=[*response.headers, *_CACHED])
+
+    def _compressed(self, root: bytes, body: bytes) -> bytes:
+        """Return ``body`` in gzip (RFC 1952): its compressed pieces, and ``root`` between them.
+
+        ``root`` is a stored block (RFC 1951 section 3.2.4).
+        """
+        stored = struct.pack("<BHH", 0, len(root), len(root) ^ 0xFFFF) + root
+        checks = struct.pack("<LL", zlib.crc32(body), len(body))
+        return b"".join([_GZIP_HEADER, stored.join(self._blocks), _LAST_BLOCK, checks])
+
+    @cached_property
+    def _pieces(self) -> list[bytes]:
+        """The document, split where the URL of the service stands."""
+        text: bytes = encode_json(document(_PLACEHOLDER, self._operations))
+        return text.split(_PLACEHOLDER.encode("ascii"))
+
+    @cached_property
+    def _blocks(self) -> list[bytes]:
+        """The pieces, compressed apart: each ends at a whole byte, and refers to none before."""
+        makers = [zlib.compressobj(wbits=-zlib.MAX_WBITS) for _ in self._pieces]
+        pairs = zip(makers, self._pieces, strict=True)
+        return [maker.compress(piece) + maker.flush(zlib.Z_SYNC_FLUSH) for maker, piece in pairs]
+
+    @cached_property
+    def _digest(self) -> bytes:
+        return entity_tag(b"".join(self._pieces))

@@ -105,7 +105,6 @@ _DESCRIPTION = (
 
 
 def deliveries() -> dict[str, Any]:
-    """Describe the delivery of each type of events."""
     return {kind: {"post": _delivery(kind)} for kind in EVENT_TYPES}
 
 

@@ -81,7 +81,6 @@ HEADERS: dict[str, Schema] = {
 
 
 def _named(*components: str) -> Schema:
-    """Return headers by their names, each a reference to its component."""
     return {
         "Link" if name.startswith("Link-") else name: reference("headers", name)
         for name in components
@@ -129,7 +128,6 @@ def possible_errors(operation: Operation) -> list[type[PetstoreError]]:
 
 
 def cause_of(error: type[PetstoreError]) -> str:
-    """Return what an error means."""
     return (getdoc(error) or "").partition("\n")[0].replace("``", "`")
 
 
@@ -179,7 +177,6 @@ def _success(operation: Operation, operations: Sequence[Operation]) -> Schema:
 
 
 def _others(operation: Operation) -> Iterator[tuple[int, Schema]]:
-    """Yield the responses of an operation that are no success, by status."""
     if operation.reads_one:
         about = "The resource is still in the version that the client has."
         yield 304, {"description": about, "headers": _always(operation) | _named("ETag")}

@@ -73,7 +73,6 @@ class Error(msgspec.Struct, frozen=True):
 
 
 def component_schemas(operations: Sequence[Operation]) -> dict[str, Schema]:
-    """Return the schemas of all bodies of ``operations``, and of enumerations, by name."""
     bodies = [each.body for each in operations if each.body and not each.media_types]
     contents = [each.success.content for each in operations if each.success.content is not None]
     kinds = [*bodies, *contents, DeprecationNoticeData, KeyNoticeData, Error]
@@ -92,7 +91,6 @@ def component_schemas(operations: Sequence[Operation]) -> dict[str, Schema]:
 
 
 def schema_of(content: Any, *, min_items: int = 0) -> Schema:
-    """Return the schema of a body: a reference to a component, or a list of such."""
     if content == list[Pet]:
         return reference("schemas", "Pets")
     if get_origin(content) is list:
@@ -102,7 +100,6 @@ def schema_of(content: Any, *, min_items: int = 0) -> Schema:
 
 
 def query_parameters(query: type[Any]) -> dict[str, Schema]:
-    """Describe the parameters of a query, each with an example."""
     _, components = msgspec.json.schema_components([query], ref_template=_REF)
     properties: dict[str, Schema] = _documented(components[query.__name__])["properties"]
     return {
@@ -193,13 +190,11 @@ def _words(default: Any) -> str:
 
 
 def parameter(place: str, name: str, about: str, schema: Schema, example: Any) -> Schema:
-    """Describe a parameter; one in the path is required."""
     described = {"name": name, "in": place, "required": place == "path", "description": about}
     return described | {"schema": schema, "example": example}
 
 
 def reference(kind: str, name: str) -> Schema:
-    """Return a reference to a component."""
     return {"$ref": f"#/components/{kind}/{name}"}
 
 
@@ -214,5 +209,4 @@ def file_content(media_types: Iterable[str], example: Any) -> dict[str, Any]:
 
 
 def json_content(schema: Schema, example: Any) -> dict[str, Any]:
-    """Describe a body in JSON with one example."""
     return {"application/json": {"schema": schema, "example": example}}
