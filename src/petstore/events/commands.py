@@ -28,6 +28,7 @@ from petstore.webhooks.signing import secret_of_text, secret_text, signed_header
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import PetstoreError
+    from petstore_client.models import EventType
 
 _URL = re.compile(r"https?://[^\s/?#@]+([/?][^\s#]*)?", re.IGNORECASE)
 # What a header can carry. Standard Webhooks signs the id, so it has no dot.
@@ -154,7 +155,7 @@ def events() -> None:
 @service_option
 def listen(
     *,
-    types: tuple[str, ...],
+    types: "tuple[EventType, ...]",
     resource: str | None,
     from_start: bool,
     receiver_url: str | None,
