@@ -4,6 +4,7 @@ It has pipelines with a timeout, errors of its own, and scripts that many caller
 """
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from hashlib import sha1
@@ -28,6 +29,13 @@ _SLICES = 7
 _MAX_BATCH = 256
 # While a command runs, the server serves nobody else.
 _KEYS_AT_ONCE = 32
+
+# So that a firewall does not forget an idle connection; not every system has the options.
+_KEEPALIVE = {
+    getattr(socket, name): value
+    for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+    if hasattr(socket, name)
+}
 
 _Call: TypeAlias = tuple[str, bytes]  # a key and an argument
 
@@ -54,6 +62,8 @@ class RedisClient:
             retry=Retry(NoBackoff(), 0),
             socket_timeout=None,
             socket_connect_timeout=None,
+            socket_keepalive=True,
+            socket_keepalive_options=_KEEPALIVE,
         )
 
     async def execute(self, commands: Sequence[Command], seconds: float) -> list[Any]:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from errno import ENOENT
+from errno import ECONNREFUSED, ENOENT
 from pathlib import Path
 
 import pytest
@@ -144,14 +144,20 @@ def test_another_failure_of_the_system_is_not_called_one_of_the_output(
     def fail(**_: object) -> None:
         raise FileNotFoundError(ENOENT, "No such file or directory", "shop.pem")
 
+    def refuse(**_: object) -> None:
+        raise ConnectionRefusedError(ECONNREFUSED, "Connection refused")
+
     monkeypatch.setattr(main.commands["copy"], "callback", fail)
+    monkeypatch.setattr(main.commands["serve"], "callback", refuse)
     missing = {"PETSTORE_KEY": "key", "SSL_CERT_FILE": "/missing.pem"}
     with Path(os.devnull).open("w") as output:
         known = failure_of(
             output.fileno(), "copy", "--from", "sqlite:///a", "--to", "postgresql:///b"
         )
         named = failure_of(output.fileno(), "inventory", "--url", "https://127.0.0.1:1", **missing)
+        nameless = failure_of(output.fileno(), "serve")
     assert known == ["Error: shop.pem: No such file or directory"]
+    assert nameless == ["Error: Connection refused"]
     assert named == ["Error: SSL_CERT_FILE: cannot be read: No such file or directory"]
 
 

@@ -120,7 +120,17 @@ async def test_a_key_has_an_etag(service: Service, send: Send) -> None:
 # If-None-Match
 
 
-THIS_VERSION = ("{tag}", "*", " {tag} ", "{other}, {tag}", '{tag},{other},""', "{tag} ,W/{other}")
+BY_PROXIES = (
+    "W/{tag}",
+    '"{bare}-gzip"',
+    'W/"{bare};gzip"',
+    '"{bare}--br"',
+    '"a, b",W/{other} ,\tW/{tag}',
+)
+THIS_VERSION = (
+    *("{tag}", "*", " {tag} ", "{other}, {tag}", '{tag},{other},""', "{tag} ,W/{other}"),
+    *BY_PROXIES,
+)
 OTHER_VERSION = ("{other}", "W/{other}", "{bare}", '"{bare}', '"{bare} "', "", '""', '"*"')
 
 
@@ -130,9 +140,10 @@ async def test_if_none_match_with_this_version_is_304(
     send: Send, kind: Resource, method: str
 ) -> None:
     tag = await add(send, kind)
-    for field in (*THIS_VERSION, "W/{tag}", '"a, b",W/{other} ,\tW/{tag}'):
+    for field in THIS_VERSION:
         with case(field):
-            headers = {"If-None-Match": field.format(tag=tag, other=OTHER)}
+            value = field.format(tag=tag, other=OTHER, bare=tag.strip('"'))
+            headers = {"If-None-Match": value}
             response = await send(method, f"{kind.path}/1", headers=headers)
             assert response.status_code == 304
             assert response.content == b""
@@ -202,7 +213,7 @@ async def test_if_match_with_this_version_allows_the_change(send: Send) -> None:
     tag = await add(send)
     for number, field in enumerate((*THIS_VERSION, " * ")):
         with case(field):
-            headers = {"If-Match": field.format(tag=tag, other=OTHER)}
+            headers = {"If-Match": field.format(tag=tag, other=OTHER, bare=tag.strip('"'))}
             patch = {"name": f"Max {number}"}
             response = await send("PATCH", "/pets/1", json=patch, headers=headers)
             assert response.json()["name"] == patch["name"]
@@ -229,7 +240,7 @@ async def test_if_match_with_another_version_changes_nothing(
     path = f"{kind.path}/1"
     shown = await send("GET", path)
     malformed = ("w/{tag}", "W/ {tag}", "x{tag}", "{tag}x", "{tag} {other}", "*, {tag}")
-    for field in (*OTHER_VERSION, "W/{tag}", *malformed, '"a" "{tag}'):
+    for field in (*OTHER_VERSION, *malformed, '"a" "{tag}'):
         with case(field):
             headers = {"If-Match": field.format(tag=tag, other=OTHER, bare=tag.strip('"'))}
             response = await send(method, path, json=kind.change, headers=headers)
@@ -290,7 +301,7 @@ async def test_a_read_with_if_match_of_another_version_is_412(
 ) -> None:
     tag = await add(send, kind)
     for path in (kind.path, f"{kind.path}/1"):
-        for field in (OTHER, f"W/{tag}", ""):
+        for field in (OTHER, ""):
             response = await send(method, path, headers={"If-Match": field})
             assert response.status_code == 412
         for field in (tag, "*", f"{OTHER}, {tag}"):

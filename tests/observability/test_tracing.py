@@ -81,6 +81,25 @@ async def test_a_request_is_a_span_with_the_http_semantic_conventions(
     assert (named["service.name"], named["service.version"]) == ("petstore", __version__)
 
 
+async def test_the_environment_names_the_service(
+    database: Path, clock: ManualClock, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "shop")
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.version=7,deployment=blue")
+    async with observed_service(database, clock, collector.endpoint) as service:
+        await service.client.get("/v1/pets/77", headers=await service.issue())
+    resource = collector.requests[0].resource_spans[0].resource
+    named = {pair.key: pair.value.string_value for pair in resource.attributes}
+    assert (
+        named.items()
+        >= {
+            "service.name": "shop",
+            "service.version": "7",
+            "deployment": "blue",
+        }.items()
+    )
+
+
 async def test_a_trace_contains_no_token_and_no_query(
     database: Path, clock: ManualClock, collector: Collector
 ) -> None:

@@ -1,5 +1,6 @@
 """The command ``petstore``."""
 
+import errno
 import sys
 from contextlib import suppress
 from typing import Any
@@ -25,6 +26,9 @@ from petstore.settings import SettingError, Settings
 from petstore.usage.commands import deprecations, usage
 from petstore.webhooks.commands import webhooks
 
+# What writing to a terminal, a pipe or a file on a disk raises.
+_OF_OUTPUT = {errno.EBADF, errno.EFBIG, errno.EIO, errno.ENOSPC, errno.EPIPE}
+
 
 class Petstore(SectionedGroup):
     """The whole command line: it checks the environment, and reports failures."""
@@ -34,9 +38,9 @@ class Petstore(SectionedGroup):
         try:
             return super().main(*args, **options)
         except OSError as error:  # commands report every other one themselves
-            what = error.filename or "cannot write the output"
+            what = error.filename or "cannot write the output" * (error.errno in _OF_OUTPUT)
             with suppress(OSError):
-                click.echo(f"Error: {what}: {error.strerror or error}", err=True)
+                click.echo(f"Error: {f'{what}: ' * bool(what)}{error.strerror or error}", err=True)
             sys.exit(1)
         finally:
             drop_unwritten()

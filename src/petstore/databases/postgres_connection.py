@@ -5,6 +5,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
+from time import monotonic
 from typing import Any, TypeAlias
 
 import asyncpg  # type: ignore[import-untyped]
@@ -33,6 +34,8 @@ ERRORS = (*CONNECTION_ERRORS, asyncpg.PostgresError, Duplicate)
 
 _POOLED = "pgbouncer=true"
 _CACHED_STATEMENTS = 100
+# A firewall may have forgotten an older one, and drop what is sent on it without a word.
+_MAX_IDLE_SECONDS = 30
 # Every statement has an index. A plan lives as long as its statement: it must not scan a table
 # because that was small, or collect rows to sort them because few were expected.
 _ALONG_INDEXES = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off"
@@ -94,7 +97,7 @@ class PostgresPool:
     def __init__(self, connect: Callable[[], Awaitable[Connection]], size: int) -> None:
         self._connect = connect
         self._size = size
-        self._idle: list[Connection] = []
+        self._idle: list[tuple[Connection, float]] = []  # each with the moment of its last use
         self._free = asyncio.Semaphore(size)
         self.in_use = 0
 
@@ -111,7 +114,7 @@ class PostgresPool:
                         self._abandon(connection)
                     raise
                 finally:
-                    self._idle.append(connection)
+                    self._idle.append((connection, monotonic()))
             finally:
                 self.in_use -= 1
 
@@ -119,13 +122,15 @@ class PostgresPool:
         """Disconnect after all waiting callers have used a connection and returned it."""
         for _ in range(self._size):
             await self._free.acquire()
-        closing = [connection.close(timeout=1) for connection in self._idle]
+        closing = [connection.close(timeout=1) for connection, _ in self._idle]
         await asyncio.gather(*closing, return_exceptions=True)
 
     async def _opened(self, opening: str) -> Connection:
         while self._idle:
-            connection = self._idle.pop()
-            if not connection.is_closed():
+            connection, used_at = self._idle.pop()
+            if monotonic() - used_at > _MAX_IDLE_SECONDS:
+                connection.terminate()
+            elif not connection.is_closed():
                 with suppress(Exception):  # nothing was done yet, so a fresh one can do it
                     return await self._run(connection, opening)
         return await self._run(await self._connect(), opening)
@@ -141,7 +146,8 @@ class PostgresPool:
 
     def _abandon(self, connection: Connection) -> None:
         """Close ``connection`` and the idle ones: they too may be lost, or silent."""
-        for abandoned in (connection, *self._idle):
+        connection.terminate()
+        for abandoned, _ in self._idle:
             abandoned.terminate()
 
 

@@ -338,7 +338,7 @@ class Application:
         request, page = exchange.request, exchange.page
         exchange.root = self._rules.addresses.root(request)
         if is_preflight(request, self._rules.allowed_origins):
-            return preflight_response(exchange.route.methods())
+            return preflight_response(request, exchange.route.methods())
         if page is None:
             return await self._missing(request)
         if request.method not in _PAGE_METHODS:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from petstore.clock import DAY, MINUTE, SECOND, seconds_up
+from petstore.clock import DAY, MINUTE, SECOND
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.errors import (
     HeaderFieldsTooLarge,
@@ -63,7 +63,9 @@ def refusal_response(refusal: Refusal, root: str) -> Response:
     return error_response(_REFUSALS[refusal.status](refusal.message), root)
 
 
-_TAG = re.compile(rb'(W/)?("[^"]*")')
+# What a proxy that compresses makes of a tag is still that tag: weak (nginx), or with the name of
+# the coding at its end (Apache and others). The resource that it names is the same.
+_TAG = re.compile(rb'(?:W/)?"([^"]*?)(?:(?:--?|;)(?:br|deflate|gzip|zstd))?"')
 _TAGS = re.compile(rb'[ \t,]*(?:(?:W/)?"[^"]*"[ \t]*(?:,[ \t,]*|\Z))+\Z')
 
 
@@ -92,13 +94,13 @@ class Conditions(NamedTuple):
 
     def require_match(self, tag: bytes) -> None:
         """Check ``If-Match`` (section 13.1.1)."""
-        if self.if_match is not None and not _matches(self.if_match, tag, weak=False):
+        if self.if_match is not None and not _matches(self.if_match, tag):
             msg = "If-Match: expected the current ETag of the resource, in quotes, or *"
             raise PreconditionFailed(msg)
 
     def is_excluded(self, tag: bytes) -> bool:
         """Return whether ``If-None-Match`` names the version ``tag`` (section 13.1.2)."""
-        return self.if_none_match is not None and _matches(self.if_none_match, tag, weak=True)
+        return self.if_none_match is not None and _matches(self.if_none_match, tag)
 
 
 NO_CONDITIONS = Conditions()
@@ -121,13 +123,12 @@ def conditional(conditions: Conditions, response: Response) -> Response:
     return response
 
 
-def _matches(field: bytes, tag: bytes, *, weak: bool) -> bool:
+def _matches(field: bytes, tag: bytes) -> bool:
     if field.strip() == b"*":
         return True
-    # Most fields need not be parsed. The rest must be: the tag in W/ "…" is no strong one.
-    if tag not in field or not _TAGS.match(field):
-        return False
-    return any(tag == found and (weak or not mark) for mark, found in _TAG.findall(field))
+    # Most fields need not be parsed.
+    bare = tag.strip(b'"')
+    return bare in field and _TAGS.match(field) is not None and bare in _TAG.findall(field)
 
 
 _CODING = re.compile(
@@ -199,7 +200,7 @@ def limit_reached(decision: Decision, budget: Budget, requests: int = 1) -> Pets
 
     It costs as much as so many ``requests``.
     """
-    seconds = seconds_up(decision.described.reset * SECOND - decision.now)
+    seconds = decision.seconds_left
     headers = {"Retry-After": str(seconds)}
     if decision.verdict == "banned":
         msg = (

@@ -158,13 +158,9 @@ def _root_at(host: bytes) -> str:
     return f"http://{host.decode('ascii')}"
 
 
-_PREFLIGHT = [
-    (
-        b"access-control-allow-headers: Authorization, Content-Type, Idempotency-Key, If-Match,"
-        b" If-None-Match, X-Request-Id, traceparent, tracestate"
-    ),
-    b"access-control-max-age: 600",
-]
+_REQUESTED = b"access-control-request-headers"
+_ALLOWED = b"access-control-allow-headers: "
+_MAX_AGE = b"access-control-max-age: 600"
 _EXPOSED = (
     b"access-control-expose-headers: ETag, Idempotent-Replayed, Link, Location, Retry-After,"
     b" X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy,"
@@ -183,10 +179,13 @@ def is_preflight(request: Request, allowed: Collection[str]) -> bool:
     )
 
 
-def preflight_response(methods: list[str]) -> Response:
+def preflight_response(request: Request, methods: list[str]) -> Response:
+    """Allow every header that the page wants to send: its tracing or error tracking adds some."""
+    wanted = request.fields.get(_REQUESTED)
+    headers = [] if wanted is None else [_ALLOWED + wanted]
     allow = f"access-control-allow-methods: {', '.join(methods)}".encode("ascii")
     patches = [_ACCEPT_PATCH] if "PATCH" in methods else []
-    return Response(204, b"", [allow, *patches, *_PREFLIGHT])
+    return Response(204, b"", [allow, *patches, *headers, _MAX_AGE])
 
 
 def cross_origin_headers(request: Request, allowed: Collection[str]) -> Headers:

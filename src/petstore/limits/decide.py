@@ -125,6 +125,15 @@ class Decision(Struct, frozen=True, gc=False):
             return LimitWindow(window.limit, 0, seconds_up(self.banned_until))
         return window
 
+    @property
+    def seconds_left(self) -> int:
+        """How many seconds the described window or the ban still takes, by the exact clock."""
+        if self.verdict == "banned":
+            return seconds_up(self.banned_until - self.now)
+        _, _, of_day = self.left()
+        ends = (self.day_number + 1) * DAY if of_day else self.minute_started + MINUTE
+        return seconds_up(ends - self.now)
+
     def left(self) -> tuple[int, int, bool]:
         """Return the requests left in the minute and in the day, and if ``described`` is the day.
 

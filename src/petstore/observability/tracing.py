@@ -5,13 +5,14 @@ request waits. Spans hold no tokens, queries, bodies or paths beyond the route.
 """
 
 import logging
+import os
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from opentelemetry.context import Context, attach, detach, get_current
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 from opentelemetry.trace import Span, SpanKind, StatusCode, get_current_span, set_span_in_context
@@ -45,12 +46,12 @@ class Tracing:
     def __init__(self, endpoint: str, version: str) -> None:
         # It would log every batch that fails; ``_Exporter`` does so once.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
-        resource = Resource.create({"service.name": "petstore", "service.version": version})
+        ours = Resource.create({"service.name": "petstore", "service.version": version})
+        resource = ours.merge(OTELResourceDetector().detect())  # the environment wins
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         exporter = _Exporter(endpoint, timeout=_EXPORT_SECONDS)
-        self._provider.add_span_processor(
-            BatchSpanProcessor(exporter, schedule_delay_millis=_BATCH_SECONDS * 1000)
-        )
+        delay = None if "OTEL_BSP_SCHEDULE_DELAY" in os.environ else _BATCH_SECONDS * 1000
+        self._provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=delay))
         self._start = self._provider.get_tracer("petstore", version).start_span
 
     def requested(self, request: Request) -> None:
