@@ -84,7 +84,7 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     cards = await _cards(visit, orders)
     pets = [*search.pets, *(card.pet for card in cards if card.pet is not None)]
     here = {"status": tab, **kept}
-    return visit.page(
+    page = visit.page(
         "orders.html",
         error=error,
         form=form,
@@ -98,6 +98,9 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         back=f"/orders?{urlencode({**here, 'cursor': visit.form.text('cursor')})}",
         names=await visit.category_names({pet.category_id for pet in pets}),
     )
+    if error:
+        return page
+    return await visit.list_response("/orders", here, Result(orders, cursor), page)
 
 
 def _tab(visit: PageRequest) -> str:
@@ -117,7 +120,10 @@ async def _search(visit: PageRequest, wanted: Texts) -> _Search:
     typed, range_ = wanted["find"], _range(visit, wanted)
     if not typed:
         return _Search(range_)
-    if named := _NUMBER.fullmatch(typed):
+    named = _NUMBER.fullmatch(typed)
+    if typed.isdecimal() and await _is_of_a_buyer(visit, typed):
+        named = None  # digits of a telephone number
+    if named:
         kind, number = named["kind"].lower(), typed_id(named["number"])
         pet = None if kind == "order" else await visit.find_pet(number)
         if kind == "pet":
@@ -131,11 +137,16 @@ async def _search(visit: PageRequest, wanted: Texts) -> _Search:
     return await _search_text(visit, typed, range_)
 
 
+async def _is_of_a_buyer(visit: PageRequest, typed: str) -> bool:
+    query = {"buyer": typed[:MAX_SEARCHED], "limit": 1}
+    return bool((await visit.execute("listOrders", query=query)).value)
+
+
 async def _search_text(visit: PageRequest, typed: str, range_: Mapping[str, Any]) -> _Search:
     if len(typed) > MAX_SEARCHED:
         return _Search(None)
     pets = await _pets(visit, typed)
-    if (await visit.execute("listOrders", query={"buyer": typed, "limit": 1})).value:
+    if await _is_of_a_buyer(visit, typed):
         return _Search({**range_, "buyer": typed}, pets=pets)
     return _Search({**range_, "petId": pets[0].id} if len(pets) == 1 else None, pets=pets)
 
