@@ -141,10 +141,10 @@ def _day(time: Any) -> str:
 
 def _facts(operation: Operation) -> str:
     scope = "any scopes" if operation.scope is None else f"the scope `{operation.scope}`"
-    cost = "one request" if operation.charged else "none"
+    counts = "counts" if operation.charged else "does not count"
     return (
         f"`{operation.id}` needs [a key](../keys.md#scopes) with {scope}."
-        f" It counts as {cost} toward the [rate limit](../limits.md)."
+        f" It {counts} toward the [rate limit](../limits.md)."
     )
 
 
@@ -194,7 +194,7 @@ def _body(described: Json, document: Document) -> str:
     ]
     optional = f"{body['description']}\n\n" if "description" in body else ""
     return (
-        f"## Body\n\n{optional}{table(['Member', 'Type', 'Presence', 'Description'], rows)}"
+        f"## Body\n\n{optional}{table(['Field', 'Type', 'Presence', 'Description'], rows)}"
         f"\n\n{_example(media)}"
     )
 

@@ -8,9 +8,11 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
+from petstore import __version__
 from petstore.interface.operations import OPERATIONS
 from support.browser import Visit, chromium
 from support.process import ServerProcess
+from support.sight import AXE, VIOLATIONS
 from support.waiting import within
 
 PHONE: ViewportSize = {"width": 390, "height": 844}
@@ -144,6 +146,22 @@ def test_the_search_leads_to_the_right_page_first(page: Page) -> None:
             return box.evaluate(FIRST) in wanted
 
         assert within(10, is_first), (question, box.evaluate(FIRST))
+
+
+@pytest.mark.parametrize("path", ["", "quickstart", "errors", "operations/placeOrder"])
+def test_a_page_has_no_barrier(page: Page, server: ServerProcess, path: str) -> None:
+    page.goto(f"{server.url}/docs/{path}")
+    page.evaluate(AXE)
+    options = {"rules": {"landmark-unique": {"enabled": False}}}  # the theme names two lists alike
+    assert page.evaluate(VIOLATIONS, options) == []
+    assert page.locator("pre a").count() == 0  # the keyboard stops at no line of code
+
+
+def test_the_footer_has_the_version_and_leads_to_the_changelog(page: Page) -> None:
+    footer = page.locator("footer")
+    expect(footer).to_contain_text(f"Petstore {__version__}")
+    footer.get_by_role("link", name="Changelog").click()
+    expect(page.locator("h1")).to_contain_text("Changelog")
 
 
 def test_the_sidebar_lists_every_operation(page: Page) -> None:
