@@ -43,11 +43,14 @@ _PREFIX = "typed."
 _PATH = "again"
 # What a form has for the service, beside what a person types.
 _UNSEEN = re.compile(r"once|again|version|seen|until|back|chosen|was_.*")
-_BREAKS = {ord("\r"): None, ord("\n"): None}
+_BREAKS = {ord("\r"): None, ord("\n"): None, ord("\t"): " "}
 
 
 def line(text: str) -> str:
-    """Return a text as an input of one line shows it: without line breaks (HTML, 4.10.5.1.2)."""
+    """Return a text as an input of one line shows it: without line breaks (HTML, 4.10.5.1.2).
+
+    A pasted tab is a blank.
+    """
     return text.translate(_BREAKS).strip()
 
 
@@ -290,7 +293,6 @@ send a ``box`` or ``boxes`` that nobody checked."""
 
 _OPENED = "was_"
 _OWN_PASSWORD = {"current": "Your own password"}
-_WITHOUT_ZONE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?")
 
 
 class Field(NamedTuple):
@@ -499,13 +501,6 @@ def undo_fields(before: Texts, after: Texts, version: str = "") -> dict[str, str
 
 def optional(text: str) -> str | None:
     return text or None
-
-
-def utc_moment(typed: str) -> str | None:
-    """Return a typed moment as the interface takes it. Without a zone it is in UTC."""
-    if _WITHOUT_ZONE.fullmatch(typed) is None:
-        return typed or None
-    return f"{typed}{':00' if typed.count(':') == 1 else ''}Z"
 
 
 def words(texts: Iterable[str]) -> str:

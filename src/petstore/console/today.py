@@ -10,15 +10,16 @@ from petstore.clock import utc
 from petstore.console.charts import ChartPart, Stacked, stacked
 from petstore.console.history import newest_acts
 from petstore.console.page import ConsolePage, PageRequest
+from petstore.domain.time_zones import local_time
 from petstore.events.model import EVENT_TYPES, kind_of
 from petstore.http.messages import Response
-from petstore.interface.operation import Result
-from petstore.orders.model import Order, OrderStatus
+from petstore.orders.model import OPEN_STATUSES, Order, OrderStatus
 from petstore.pets.model import CategoryCounts, Inventory
 from petstore.sales.model import Sales, SalesRow, totals_of
 
 _IN_A_LIST = 10
 _PAGES_READ = 5  # of events, of which many may be of the person itself
+_OPEN_PAGES_READ = 3  # of open orders: no shop has more than 300 of a kind
 _DRAWN_CATEGORIES = 30
 _OTHERS = "all other categories"
 _RESOURCES = {"pet", "order", "category"}
@@ -50,6 +51,7 @@ class _Sold(NamedTuple):
 
 async def _show(visit: PageRequest) -> Response:
     placed, approved = await _oldest(visit, "placed"), await _oldest(visit, "approved")
+    late = {order.id: days_late(order, visit) for order in (*placed.orders, *approved.orders)}
     pets = await visit.pets_of({order.pet_id for order in (*placed.orders, *approved.orders)})
     failing = {"failing": "true", "limit": 1}
     kinds = [each for each in EVENT_TYPES if kind_of(each) in _RESOURCES]
@@ -59,6 +61,7 @@ async def _show(visit: PageRequest) -> Response:
         "today.html",
         placed=placed,
         approved=approved,
+        late=late,
         pets={pet.id: pet.name for pet in pets.values()},
         sold=await _sold(visit),
         stock=await _stock(visit, _IN_A_LIST),
@@ -72,17 +75,41 @@ async def _show(visit: PageRequest) -> Response:
 
 
 async def _oldest(visit: PageRequest, status: OrderStatus) -> _OrderList:
-    query = {"status": status, "sort": "id", "limit": _IN_A_LIST}
-    found: Result[list[Order]] = await visit.execute("listOrders", query=query)
-    return _OrderList(found.value, bool(found.next))
+    orders, _ = await open_orders(visit, status)
+    return _OrderList(orders[:_IN_A_LIST], len(orders) > _IN_A_LIST)
+
+
+def days_late(order: Order, visit: PageRequest) -> int:
+    """Return for how many days an open order should have been handed over."""
+    if order.ship_date is UNSET or order.status not in OPEN_STATUSES:
+        return 0
+    return max(0, (visit.today - local_time(order.ship_date, visit.time_zone).date()).days)
+
+
+async def open_orders(
+    visit: PageRequest, status: OrderStatus, cursor: str = ""
+) -> tuple[list[Order], str]:
+    """Return the open orders of a status, the latest first and then the oldest.
+
+    If there are too many for one list, the cursor of the others comes with them.
+    """
+    orders = list[Order]()
+    for _ in range(_OPEN_PAGES_READ):
+        query = {"status": status, "limit": 100, "cursor": cursor or None}
+        found = await visit.execute("listOrders", query=query)
+        orders += found.value
+        cursor = found.next
+        if not cursor:
+            break
+    return sorted(orders, key=lambda order: -days_late(order, visit)), cursor
 
 
 async def _sold(visit: PageRequest) -> _Sold:
-    zone, currency = visit.time_zone, visit.services.currency
-    today = utc(visit.services.clock()).astimezone(zone).date()
+    currency = visit.services.currency
+    today = visit.today
     monday = today - today.weekday() * _ONE_DAY
     first, same_day = monday - _WEEK, today - _WEEK
-    query = {"from": first, "to": today, "timeZone": zone.key}
+    query = {"from": first, "to": today}
     sales: Sales = (await visit.execute("getSales", query=query)).value
 
     def total(since: date, until: date) -> list[SalesRow]:
