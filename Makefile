@@ -16,7 +16,7 @@ SITE_SOURCES := $(shell find docs website src/petstore -type f -not -path '*/sit
 # Else each of the hundreds of processes that tests start compiles the whole service anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve test check docs lists screenshots client lint weight bench prove mutants dist release lock browser node pipelines clean help
+.PHONY: serve test check docs screenshots client lint weight bench prove mutants dist release lock browser node pipelines clean help
 
 serve: .venv/installed $(SITE) ## Serve a demo store; PORT=8001 and DATABASE=sqlite:///shop.db choose others
 	@exec $(BIN)/petstore serve --demo$(if $(PORT), --port $(PORT))$(if $(DATABASE), --database $(DATABASE))
@@ -40,9 +40,6 @@ QUICK := $(addprefix tests/,categories deprecations domain events http interface
 check: lint weight $(SITE) ## Lint, and run the quick tests; ONLY=src/petstore/pets those of one package
 	tests="$(if $(ONLY),$$(PYTHONPATH=tests $(BIN)/python -m support.beside $(ONLY)),$(QUICK))" \
 	  && $(BIN)/python -m $(PYTEST) auto -q -k "not postgresql" $$tests
-
-lists: .venv/installed-dev ## Write the lists of the documentation that follow from the code
-	$(BIN)/python -m website.lists
 
 docs: $(SITE) ## Build the documentation that the service serves at /docs
 

@@ -14,7 +14,6 @@ from tables import Span, span, table
 from works import WORKS
 
 FOLDER = Path(__file__).parent / "results"
-_ROOT = Path(__file__).parent.parent
 OURS = "petstore"
 MANY = 32  # connections, unless a target names others
 # Else 1.797 reads "1.8 ×, missed".
@@ -69,9 +68,7 @@ def save(results: Results) -> None:
 
 def pages(results: Results) -> dict[Path, str]:
     """Return the pages that quote a comparison, with its results."""
-    well_known = [one for one in results.alone if one.name in (OURS, "fastapi", "go")]
     tables = {
-        _ROOT / "README.md": {"ratios": _ratios(well_known, ("list", "create", "mix"))},
         FOLDER / "performance.md": {
             "measured": f"Measured on {results.machine}; {results.system}.",
             "ratios": _ratios(results.alone, WORKS),

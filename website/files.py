@@ -13,7 +13,6 @@ import msgspec
 import zstandard
 
 from petstore.interface.documentation import CODINGS, HOME, MANIFEST, MISSING, Manifest, SiteFile
-from website.search import searchable
 
 _TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -28,6 +27,7 @@ _TEXT = "text/plain; charset=utf-8"
 _UNUSED = {"sitemap.xml", ".map"}
 # Links within the site: none has a scheme or begins with a slash.
 _LINK = re.compile(r'(?<=href=")([^":?]*?)(index)?\.html(?=[#"])')
+_PLACE = re.compile(r"(index)?\.html(?=#|$)")
 _ROOT = re.compile(r'(=|"base":|"search":)"/')
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _PAGE_ENDING = re.compile(r"(?<![^/])index\.html\Z|\.html\Z")
@@ -83,7 +83,10 @@ def _add(manifest: Manifest, name: str) -> None:
 def _finished(name: str, content: bytes, scripts: set[str]) -> bytes:
     """Return a file of the site with short addresses; note the scripts that stand in it."""
     if name == "search.json":
-        return searchable(content)
+        index = msgspec.json.decode(content)
+        for item in index["items"]:
+            item["location"] = _PLACE.sub("", item["location"])
+        return msgspec.json.encode(index)
     if not name.endswith(".html"):
         return content
     page = _LINK.sub(lambda link: link[1] or ("./" if link[2] else ""), content.decode())

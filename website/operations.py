@@ -29,6 +29,12 @@ _TITLES = {
     "getSales": "Get the sales",
     "getUsage": "Get your usage",
 }
+_COMMON_CODES = (
+    *("invalid_parameter", "invalid_body", "missing_api_key", "invalid_api_key", "missing_scope"),
+    *("network_not_allowed", "not_found", "precondition_failed", "idempotency_key_in_use"),
+    *("idempotency_key_reused", "rate_limit_exceeded", "api_key_banned", "service_unavailable"),
+)
+_COMMON_ERRORS = ", ".join(f"[`{code}`](../errors.md#{code})" for code in _COMMON_CODES)
 _ABOUT = f"""# Operations
 
 Every operation needs an [API key](../authentication.md). All paths begin at the address of your
@@ -48,16 +54,7 @@ The Python client chooses one automatically.
 
 Any operation can respond with these. Its own page lists the errors that are special to it:
 
-| Status | Code |
-|---|---|
-| 400 | [`invalid_parameter`](../errors.md#invalid_parameter), [`invalid_body`](../errors.md#invalid_body) |
-| 401 | [`missing_api_key`](../errors.md#missing_api_key), [`invalid_api_key`](../errors.md#invalid_api_key) |
-| 403 | [`missing_scope`](../errors.md#missing_scope), [`network_not_allowed`](../errors.md#network_not_allowed) |
-| 404 | [`not_found`](../errors.md#not_found) |
-| 412 | [`precondition_failed`](../errors.md#precondition_failed), on PATCH and DELETE |
-| 422 | [`idempotency_key_reused`](../errors.md#idempotency_key_reused), on POST |
-| 429 | [`rate_limit_exceeded`](../errors.md#rate_limit_exceeded), [`api_key_banned`](../errors.md#api_key_banned) |
-| 503 | [`service_unavailable`](../errors.md#service_unavailable) |"""
+{_COMMON_ERRORS}"""
 # Described once, in docs/http.md and docs/limits.md.
 _COMMON = {
     *("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"),
@@ -144,10 +141,10 @@ def _day(time: Any) -> str:
 
 def _facts(operation: Operation) -> str:
     scope = "any scopes" if operation.scope is None else f"the scope `{operation.scope}`"
-    cost = "one request" if operation.charged else "none"
+    counts = "counts" if operation.charged else "does not count"
     return (
         f"`{operation.id}` needs [a key](../keys.md#scopes) with {scope}."
-        f" It counts as {cost} toward the [rate limit](../limits.md)."
+        f" It {counts} toward the [rate limit](../limits.md)."
     )
 
 
@@ -197,7 +194,7 @@ def _body(described: Json, document: Document) -> str:
     ]
     optional = f"{body['description']}\n\n" if "description" in body else ""
     return (
-        f"## Body\n\n{optional}{table(['Member', 'Type', 'Presence', 'Description'], rows)}"
+        f"## Body\n\n{optional}{table(['Field', 'Type', 'Presence', 'Description'], rows)}"
         f"\n\n{_example(media)}"
     )
 

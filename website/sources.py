@@ -13,6 +13,7 @@ _CHANGELOG = ROOT / "CHANGELOG.md"
 _LINK = re.compile(r"(\s*\()?\[([^\]]*)\]\(([^()#:\s]+)(#[^()\s]*)?\)(?(1)\))")
 _PAGE_NAME = re.compile(r"[\w./-]+\.md")
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
+_REFERENCE = re.compile(r"^\[[^\]]+\]: .*$", re.MULTILINE)
 _TABLE = re.compile(r"^<!-- (\w+) -->$", re.MULTILINE)
 
 
@@ -59,5 +60,6 @@ def _relinked(source: Path) -> str:
         place = relpath(_place(target), _place(source).parent)
         return f"{before}[{text}]({place}{fragment}){')' if before else ''}"
 
-    text = _LINK.sub(relinked, source.read_text("utf-8"))
+    # The comparisons of versions are addresses of a host of the repository.
+    text = _REFERENCE.sub("", _LINK.sub(relinked, source.read_text("utf-8")))
     return _TABLE.sub(lambda mark: TABLES[mark[1]](), text)

@@ -10,7 +10,6 @@ import msgspec
 from petstore.errors import PetstoreError
 from petstore.interface.documentation import FOLDER, MANIFEST, Manifest
 from petstore.interface.operations import OPERATIONS
-from website.search import SYNONYMS
 
 _ANCHOR = re.compile(r'\sid="([^"]+)"|\sid=\'([^\']+)\'')
 _REFERENCE = re.compile(r'<(?:a|link|script|img)\s[^>]*?(?:href|src)="([^":]*)"')
@@ -84,9 +83,3 @@ def test_every_result_of_the_search_has_an_address() -> None:
         path, anchor = urldefrag(f"/docs/{item['location']}")
         assert path in manifest().files
         assert not anchor or anchor in anchors(path)
-
-
-def test_a_page_is_found_by_what_readers_call_its_subject() -> None:
-    found = msgspec.json.decode(content("/docs/search.json"))
-    words = {item["location"]: item["path"][-1] for item in found["items"]}
-    assert {page: words.get(page) for page in SYNONYMS} == SYNONYMS

