@@ -3,7 +3,8 @@
 import pytest
 
 from petstore.limits.contract import Budget, LimitWindow
-from petstore.limits.memory import MinuteLimiter, network_of
+from petstore.limits.memory import network_of
+from petstore.limits.minutes import MinuteLimiter
 from support.manual_clock import ManualClock
 
 NOON = 20_788 * 86_400 + 43_200

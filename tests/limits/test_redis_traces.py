@@ -16,7 +16,7 @@ from petstore.keys.model import Caller
 from petstore.limits.contract import NEVER, BanRules, State
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import charge, decide, touched
-from petstore.limits.memory import MinuteLimiter
+from petstore.limits.minutes import MinuteLimiter
 from petstore.limits.redis import Mode, RedisLimiter, RedisRateLimiter
 from petstore.redis_client import RedisClient
 from support.exploration import explored

@@ -5,7 +5,8 @@ from petstore.http.messages import Request
 from petstore.interface.messages import require_admitted
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Caller, Scope
-from petstore.limits.memory import MinuteLimiter, network_of
+from petstore.limits.memory import network_of
+from petstore.limits.minutes import MinuteLimiter
 
 _CHALLENGE = 'Bearer realm="petstore"'
 _MISSING = {"WWW-Authenticate": _CHALLENGE}

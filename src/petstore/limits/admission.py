@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 from petstore.clock import Clock
 from petstore.errors import Overloaded, RateLimitExceeded
 from petstore.limits.contract import Budget
-from petstore.limits.memory import MinuteLimiter
+from petstore.limits.minutes import MinuteLimiter
 
 
 class Turns:
