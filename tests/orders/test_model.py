@@ -149,6 +149,12 @@ def test_only_an_object_is_accepted(body: bytes, struct: type) -> None:
 # What is taken
 
 
+@pytest.mark.parametrize(("field", "value"), [("amount", 0), ("amount", 10**12), ("note", "a")])
+def test_a_value_at_the_edge_is_accepted(field: str, value: Any) -> None:
+    order = decode_json(json.dumps({"petId": 7, field: value}).encode(), OrderCreate)
+    assert (getattr(order, field), order.complete, MAX_AMOUNT) == (value, False, 10**12)
+
+
 @pytest.mark.parametrize("quantity", ["1", "1.0", "1e0", "10e-1"])
 def test_a_quantity_of_one_is_accepted_in_any_notation(quantity: str) -> None:
     body = f'{{"petId": 7, "quantity": {quantity}}}'

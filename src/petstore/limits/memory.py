@@ -1,17 +1,19 @@
 """The limiter of one process: exact, in memory, saved each half second and at shutdown."""
 
+<<<<<<< HEAD
 from collections.abc import Hashable
 from typing import Generic, TypeVar
+=======
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Network, ip_address
+>>>>>>> tests
 
-from msgspec.structs import replace
-
-from petstore.clock import MINUTE, Clock, Milliseconds
-from petstore.domain.plans import UNLIMITED, Limits
+from petstore.clock import MINUTE, Clock
+from petstore.domain.plans import UNLIMITED
 from petstore.generations import TwoGenerationCache
 from petstore.keys.model import Caller
 from petstore.limits.decide import (
     NEVER,
-    NO_BANS,
     BanRules,
     Budget,
     Decision,
@@ -22,10 +24,16 @@ from petstore.limits.decide import (
     describe,
     touched,
 )
+<<<<<<< HEAD
+=======
+from petstore.limits.decide import charge, decide, describe, touched
+from petstore.limits.minutes import MinuteLimiter
+>>>>>>> tests
 
 _FRESH = State()
 _GENERATION = 2 * MINUTE
 
+<<<<<<< HEAD
 H = TypeVar("H", bound=Hashable)
 
 
@@ -68,6 +76,21 @@ class MinuteLimiter(Generic[H]):
             if not ended and len(self._states) < self.budget.capacity:
                 return
             del self._states[oldest]
+=======
+
+@lru_cache(maxsize=4096)
+def network_of(address: str, prefix: int = 64) -> str:
+    """Return the network that a client address counts as: IPv4 itself, IPv6 its /64 by default."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, IPv4Address):
+        return address
+    if parsed.ipv4_mapped:
+        return str(parsed.ipv4_mapped)
+    return str(IPv6Network((int(parsed), prefix), strict=False))
+>>>>>>> tests
 
 
 class UnsavedStates:
