@@ -2,15 +2,9 @@
 
 import pytest
 
-<<<<<<< HEAD
 from petstore.domain.networks import network_of
 from petstore.limits.decide import Budget, LimitWindow
-from petstore.limits.memory import MinuteLimiter
-=======
-from petstore.limits.contract import Budget, LimitWindow
-from petstore.limits.memory import network_of
 from petstore.limits.minutes import MinuteLimiter
->>>>>>> tests
 from support.manual_clock import ManualClock
 
 NOON = 20_788 * 86_400 + 43_200

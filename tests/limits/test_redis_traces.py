@@ -14,13 +14,8 @@ from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.keys.model import Caller
 from petstore.limits.database import StoredRateLimits
-<<<<<<< HEAD
 from petstore.limits.decide import NEVER, BanRules, State, charge, decide, touched
-from petstore.limits.memory import MinuteLimiter
-=======
-from petstore.limits.decide import charge, decide, touched
 from petstore.limits.minutes import MinuteLimiter
->>>>>>> tests
 from petstore.limits.redis import Mode, RedisLimiter, RedisRateLimiter
 from petstore.redis_client import RedisClient
 from support.exploration import explored

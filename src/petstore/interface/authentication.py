@@ -6,12 +6,7 @@ from petstore.http.messages import Request
 from petstore.interface.messages import require_admitted
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Caller, Scope
-<<<<<<< HEAD
-from petstore.limits.memory import MinuteLimiter
-=======
-from petstore.limits.memory import network_of
 from petstore.limits.minutes import MinuteLimiter
->>>>>>> tests
 
 _CHALLENGE = 'Bearer realm="petstore"'
 _MISSING = {"WWW-Authenticate": _CHALLENGE}

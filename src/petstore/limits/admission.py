@@ -11,13 +11,8 @@ from weakref import WeakValueDictionary
 
 from petstore.clock import Clock
 from petstore.errors import Overloaded, RateLimitExceeded
-<<<<<<< HEAD
 from petstore.limits.decide import Budget
-from petstore.limits.memory import MinuteLimiter
-=======
-from petstore.limits.contract import Budget
 from petstore.limits.minutes import MinuteLimiter
->>>>>>> tests
 
 
 class Turns:

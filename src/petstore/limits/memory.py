@@ -1,13 +1,5 @@
 """The limiter of one process: exact, in memory, saved each half second and at shutdown."""
 
-<<<<<<< HEAD
-from collections.abc import Hashable
-from typing import Generic, TypeVar
-=======
-from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Network, ip_address
->>>>>>> tests
-
 from petstore.clock import MINUTE, Clock
 from petstore.domain.plans import UNLIMITED
 from petstore.generations import TwoGenerationCache
@@ -24,73 +16,10 @@ from petstore.limits.decide import (
     describe,
     touched,
 )
-<<<<<<< HEAD
-=======
-from petstore.limits.decide import charge, decide, describe, touched
 from petstore.limits.minutes import MinuteLimiter
->>>>>>> tests
 
 _FRESH = State()
 _GENERATION = 2 * MINUTE
-
-<<<<<<< HEAD
-H = TypeVar("H", bound=Hashable)
-
-
-class MinuteLimiter(Generic[H]):
-    """One window a minute for each holder, without bans."""
-
-    def __init__(self, clock: Clock, budget: Budget) -> None:
-        self.budget = budget
-        self._clock = clock
-        self._states: dict[H, State] = {}
-
-    def take(self, holder: H, per_minute: int = UNLIMITED) -> Decision:
-        now, state = self._clock(), self._states.get(holder, _FRESH)
-        decision, after = decide(state, self._limits_of(per_minute), NO_BANS, now, NEVER)
-        if after.minute_started != state.minute_started:
-            # A new window goes to the end, so the first in the table is always the oldest.
-            self._states.pop(holder, None)
-            self._make_room(now)
-        self._states[holder] = after
-        return decision
-
-    def look(self, holder: H, per_minute: int = UNLIMITED) -> Decision:
-        state = self._states.get(holder, _FRESH)
-        return describe(state, self._limits_of(per_minute), self._clock(), NEVER)
-
-    def give_back(self, holder: H) -> None:
-        state = self._states.get(holder, _FRESH)
-        if state.minute_used > 1:
-            self._states[holder] = replace(state, minute_used=state.minute_used - 1)
-        elif state.minute_used:
-            del self._states[holder]
-
-    def _limits_of(self, per_minute: int) -> Limits:
-        return Limits(min(per_minute, self.budget.per_minute), UNLIMITED)
-
-    def _make_room(self, now: Milliseconds) -> None:
-        while self._states:
-            oldest = next(iter(self._states))
-            ended = now >= self._states[oldest].minute_started + MINUTE
-            if not ended and len(self._states) < self.budget.capacity:
-                return
-            del self._states[oldest]
-=======
-
-@lru_cache(maxsize=4096)
-def network_of(address: str, prefix: int = 64) -> str:
-    """Return the network that a client address counts as: IPv4 itself, IPv6 its /64 by default."""
-    try:
-        parsed = ip_address(address)
-    except ValueError:
-        return address
-    if isinstance(parsed, IPv4Address):
-        return address
-    if parsed.ipv4_mapped:
-        return str(parsed.ipv4_mapped)
-    return str(IPv6Network((int(parsed), prefix), strict=False))
->>>>>>> tests
 
 
 class UnsavedStates:

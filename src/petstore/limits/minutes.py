@@ -7,8 +7,7 @@ from msgspec.structs import replace
 
 from petstore.clock import MINUTE, Clock, Milliseconds
 from petstore.domain.plans import UNLIMITED, Limits
-from petstore.limits.contract import NEVER, NO_BANS, Budget, Decision, State
-from petstore.limits.decide import decide, describe
+from petstore.limits.decide import NEVER, NO_BANS, Budget, Decision, State, decide, describe
 
 _FRESH = State()
 
