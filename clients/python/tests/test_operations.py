@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from httpx2 import MockTransport, Request, Response
 
-from clients.python.generate import generated
+from clients.python.generate import _members, generated
 from petstore.interface.operation import BASE, Operation
 from petstore.interface.operations import OPERATIONS
 from petstore_client import Client, errors
@@ -148,6 +148,12 @@ def test_moments_are_sent_as_the_service_takes_them() -> None:
 def test_the_generated_modules_are_what_the_generator_writes_now() -> None:
     for path, text in generated().items():
         assert path.read_text() == text, f"{path.name} is old: run make client"
+
+
+def test_a_member_without_a_description_is_named() -> None:
+    schema = {"title": "Pet", "required": [], "properties": {"chipId": {"type": "string"}}}
+    with pytest.raises(SystemExit, match=r"^Pet\.chipId: expected a description$"):
+        _members(schema)
 
 
 def test_every_error_class_has_a_code_and_a_status_of_the_service() -> None:
