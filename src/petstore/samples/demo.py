@@ -9,6 +9,8 @@ from shlex import quote
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from argon2 import PasswordHasher
+
 from petstore.backends import secret_file_of
 from petstore.clock import DAY, HOUR, Clock, Milliseconds, system_clock, utc
 from petstore.databases.contract import Row, Statement, Store, Unit, upsert
@@ -22,11 +24,17 @@ from petstore.keys.model import Caller, Environment, KeyFields
 from petstore.keys.store import Principal, create_key
 from petstore.people.accounts import find_account_by_login
 from petstore.people.model import Account, PersonCreate
+from petstore.people.passwords import unknown_hash
 from petstore.people.store import add_person
 from petstore.pets.model import PetFilter
 from petstore.pets.store import list_pets
 from petstore.samples.history import LENGTH, Staff, record_history
-from petstore.sessions.store import create_invitation, note_use, read_unit
+from petstore.sessions.store import (
+    create_invitation,
+    delete_invitations,
+    note_use,
+    read_unit,
+)
 from petstore.settings import Settings, is_postgres, masked, sqlite_path
 from petstore.usage.counter import first_day, first_hour, text_of
 from petstore.webhooks.deliveries import DueDelivery, Outcome, save_progress
@@ -38,6 +46,7 @@ _STAFF = (
     PersonCreate("Amina Diallo", "amina@petstore.example", "manager"),
     PersonCreate("Jonas Lindqvist", "jonas@petstore.example", "clerk"),
 )
+_INVITED = PersonCreate("Mei Tanaka", "mei@petstore.example", "clerk")
 _LOGINS: dict[Environment, str] = {"production": "demo", "staging": "staging-demo"}
 
 
@@ -79,11 +88,18 @@ async def prepare_demo(store: Store, settings: Settings, clock: Clock = system_c
 
 
 def _filled(key_id: int, settings: Settings, now: Milliseconds) -> Unit[None]:
-    """Let the store live until ``now``. Its people have no password, so nobody signs in as them."""
+    """Let the store live until ``now``. Its people have passwords that nobody knows."""
     staff = []
     for person in _STAFF:
         added = yield from add_person(person, _BY.at(now - LENGTH), settings.environment)
         staff.append(added.person.id)
+        yield delete_invitations(added.person.id)
+        yield Statement(
+            "UPDATE people SET password = ?2 WHERE id = ?1",
+            (added.person.id, unknown_hash(PasswordHasher())),
+            name="update_password_of_sample",
+        )
+    yield from add_person(_INVITED, _BY.at(now - LENGTH), settings.environment)
     manager, clerk = (Author(f"person/{person_id}") for person_id in staff)
     yield from record_history(Staff(manager, clerk, Author(f"key/{key_id}")), settings, now)
     yield from record_usage(key_id, now)
