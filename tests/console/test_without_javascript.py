@@ -112,7 +112,8 @@ def test_a_pet_is_sold_and_the_sale_undone(page: Page, name: str) -> None:
 
 
 def test_a_file_is_previewed_and_imported(page: Page, name: str) -> None:
-    open_page(page, "Import")
+    open_page(page, "Pets")
+    page.get_by_role("link", name="Import", exact=True).click()
     rows = f"Tier;Category;Status\n{name};1;Available\n;1;Sold\n{name} II;{name}s;\n"
     file = FilePayload(name="pets.csv", mimeType="text/csv", buffer=rows.encode())
     page.get_by_label("File").set_input_files(file)
@@ -143,7 +144,8 @@ def test_several_pets_are_changed_and_deleted_and_both_undone(page: Page, name: 
 
 
 def test_an_import_is_undone(page: Page, name: str) -> None:
-    open_page(page, "Import")
+    open_page(page, "Pets")
+    page.get_by_role("link", name="Import", exact=True).click()
     rows = f"name,categoryId,status\n{name},1,available\n"
     file = FilePayload(name="pets.csv", mimeType="text/csv", buffer=rows.encode())
     page.get_by_label("File").set_input_files(file)

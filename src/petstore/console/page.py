@@ -499,7 +499,9 @@ def operation_in_words(operation_id: str | None) -> str:
     if operation_id is None:
         return "A path or a method that there is not"
     operation = _BY_ID.get(operation_id)
-    return operation_id if operation is None else operation.summary
+    if operation is None:
+        return operation_id
+    return operation.summary.replace("an animal", "a pet").replace("animal", "pet")
 
 
 class PageFailure(NamedTuple):

@@ -44,7 +44,9 @@ _IN_A_LANE: dict[OrderStatus, int] = {
     "delivered": 10,
     "cancelled": 10,
 }
-_BOARD = {"board": "/orders"} | {status: f"/orders?status={status}" for status in _IN_A_LANE}
+_BOARD = {"board": "/orders", "/today": "/today"} | {
+    status: f"/orders?status={status}" for status in _IN_A_LANE
+}
 # A number alone, or as pages name an order or a pet.
 _NUMBER = re.compile(r"(?P<kind>order|pet|) ?#?(?P<number>[0-9]+)", re.IGNORECASE)
 _NOTHING_FOUND = (

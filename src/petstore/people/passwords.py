@@ -115,7 +115,7 @@ def _is_right(hasher: PasswordHasher, known: str, password: bytes) -> bool:
         return False
 
 
-def unknown_hash(hasher: PasswordHasher) -> str:
+def unknown_hash(hasher: PasswordHasher = PasswordHasher()) -> str:  # noqa: B008 - immutable
     """Return a hash that no password has, and that takes as long to compare as any other."""
     costs = f"m={hasher.memory_cost},t={hasher.time_cost},p={hasher.parallelism}"
     salt, digest = (

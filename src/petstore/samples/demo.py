@@ -9,8 +9,6 @@ from shlex import quote
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from argon2 import PasswordHasher
-
 from petstore.backends import secret_file_of
 from petstore.clock import DAY, HOUR, Clock, Milliseconds, system_clock, utc
 from petstore.databases.contract import Row, Statement, Store, Unit, upsert
@@ -96,7 +94,7 @@ def _filled(key_id: int, settings: Settings, now: Milliseconds) -> Unit[None]:
         yield delete_invitations(added.person.id)
         yield Statement(
             "UPDATE people SET password = ?2 WHERE id = ?1",
-            (added.person.id, unknown_hash(PasswordHasher())),
+            (added.person.id, unknown_hash()),
             name="update_password_of_sample",
         )
     yield from add_person(_INVITED, _BY.at(now - LENGTH), settings.environment)

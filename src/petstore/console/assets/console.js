@@ -54,8 +54,8 @@ function formatOf({value, dataset: {currency}}) {
 }
 
 function timeLeft(moment) {
-  const minutes = Math.ceil((moment - Date.now()) / 60000);
-  if (minutes <= 0) return 'time is up';
+  if (moment <= Date.now()) return 'time is up';
+  const minutes = Math.max(1, Math.round((moment - Date.now()) / 60000));
   if (minutes < 60) return `${minutes} min left`;
   if (minutes < 2880) return `${Math.floor(minutes / 60)} h${minutes % 60 ? ` ${minutes % 60} min` : ''} left`;
   return `${Math.floor(minutes / 1440)} days left`;
