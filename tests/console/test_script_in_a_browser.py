@@ -558,9 +558,25 @@ def test_keyboard_shortcuts_navigate_the_console(clerk: Clerk) -> None:
     page.keyboard.press("/")
     expect(search).to_be_focused()
     page.locator("h1").click()
-    page.keyboard.press("g")
-    page.keyboard.press("a")
+    page.keyboard.type("ga", delay=100)
     expect(page).to_have_url(f"{clerk.shop.url}/console/pets")
+
+
+def test_a_scanner_presses_no_shortcuts_and_escape_closes_a_confirmation(clerk: Clerk) -> None:
+    page, pet = clerk.page, clerk.pet()
+    clerk.open(f"/pets/{pet['id']}")
+    page.evaluate("""() => {
+      for (const key of ['n', 'g', 'a', 's', '7']) {
+        document.body.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}));
+      }
+    }""")
+    delete = page.locator(".confirm:has(.danger) > summary").last
+    delete.click()
+    expect(page.locator(".confirm[open]")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator(".confirm[open]")).to_have_count(0)
+    expect(delete).to_be_focused()
+    expect(page).to_have_url(f"{clerk.shop.url}/console/pets/{pet['id']}")
 
 
 def test_shortcuts_can_be_turned_off_permanently(arrive: Arrive) -> None:

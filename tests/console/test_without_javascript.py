@@ -76,7 +76,7 @@ def test_a_pet_is_added_with_a_new_category_and_again(page: Page, name: str) -> 
     expect(called).to_be_hidden()
     page.get_by_label("Category").select_option("New category…")
     page.get_by_role("button", name="Add the pet").click()
-    expect(page.get_by_role("alert")).to_contain_text("2 fields need another look")
+    expect(page.get_by_role("alert")).to_contain_text("Fix 2 fields")
     called.fill(f"Family {name}")
     page.get_by_label("Name", exact=True).fill(name)
     page.keyboard.press("Enter")

@@ -410,7 +410,7 @@ async def test_an_order_is_refused_with_all_that_is_wrong(staff: Visitor) -> Non
     refused = await staff.post("/orders", petId="Nobody", amount="much", buyer="x" * 201)
     assert refused.status_code == 400
     text = words(refused)
-    assert "3 fields need another look:" in text
+    assert "Fix 3 fields" in text
     for said in ("Pet: no available", "Buyer: expected 1 to 200", "Price in USD: expected"):
         assert said in text
     for field in ("petId-hint petId", "buyer", "amount"):

@@ -43,11 +43,14 @@ _PREFIX = "typed."
 _PATH = "again"
 # What a form has for the service, beside what a person types.
 _UNSEEN = re.compile(r"once|again|version|seen|until|back|chosen|was_.*")
-_BREAKS = {ord("\r"): None, ord("\n"): None}
+_BREAKS = {ord("\r"): None, ord("\n"): None, ord("\t"): " "}
 
 
 def line(text: str) -> str:
-    """Return a text as an input of one line shows it: without line breaks (HTML, 4.10.5.1.2)."""
+    """Return a text as an input of one line shows it: without line breaks (HTML, 4.10.5.1.2).
+
+    A tab, as spreadsheets copy one between cells, becomes a blank.
+    """
     return text.translate(_BREAKS).strip()
 
 

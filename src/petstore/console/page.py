@@ -93,8 +93,8 @@ _TITLES = {
     400: "This does not look right",
     401: "You are signed out",
     403: "You don't have access",
-    404: "There is nothing here",
-    405: "This address does not open as a page",
+    404: "Page not found",
+    405: "This page can't be opened directly",
     408: "That took too long",
     409: "That is not possible now",
     412: "Somebody else changed this meanwhile",
@@ -106,7 +106,7 @@ _TITLES = {
 }
 _TEXTS = {
     401: "Your session has ended. Sign in again.",
-    405: "It takes what a form sends. Go back to the page with the form.",
+    405: "Go back to the page with the form, and send it from there.",
     408: "What you sent did not arrive in time, and nothing was changed. Send it again.",
     415: "The console takes what its own forms send, and nothing else.",
     503: "Its database does not respond. Wait a moment, and try again.",

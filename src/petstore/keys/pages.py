@@ -14,7 +14,7 @@ from petstore.domain.plans import PLANS, UNLIMITED, Limits
 from petstore.errors import PetstoreError, PreconditionFailed
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.keys.model import DEFAULT_SCOPES, PREFIXES, Key
+from petstore.keys.model import PREFIXES, Key
 from petstore.usage.pages import GRACES, rotate, usage_shown
 
 _SEARCH = FieldSet(
@@ -87,7 +87,7 @@ _FORM = FieldSet(
         type="date",
     ),
 )
-_NEW_KEY = {**dict.fromkeys(_FORM.labels, ""), "plan": "free", "scopes": words(DEFAULT_SCOPES)}
+_NEW_KEY = {**dict.fromkeys(_FORM.labels, ""), "plan": "free", "scopes": "orders:read pets:read"}
 
 
 async def _list(visit: PageRequest) -> Response:

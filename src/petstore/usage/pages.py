@@ -60,6 +60,8 @@ async def rotate(visit: PageRequest, operation_id: str, back: str) -> Response:
     grace = visit.form.text("graceSeconds")
     rotated = await visit.execute(operation_id, {"graceSeconds": number_or_text(grace)})
     ends = dict(GRACES).get(grace, f"in {grace} seconds")
+    if visit.caller.kind == "key" and grace == "0":
+        back = "/sign-in?signed-out=rotated"
     return visit.page("rotated.html", key=rotated.value, ends=ends, back=back)
 
 
