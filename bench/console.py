@@ -26,7 +26,7 @@ import apsw
 import httpx
 
 import machine
-from growth import INSERT_PETS
+from growth import INSERT_PETS, INSERT_WORDS
 from petstore.keys.model import SCOPES
 from rounds import measure
 from servers import Server, allow_many_files, exact_cpu_seconds, free_port, leave_one_core, running
@@ -227,6 +227,7 @@ def _served(folder: Path, pets: int, core: str | None) -> Iterator[Site]:
     token = issue_key(database, *_SCOPES)
     with apsw.Connection(str(path)) as connection:
         connection.execute(INSERT_PETS.format(pets))
+        connection.execute(INSERT_WORDS)
     connection.close()
     command = (sys.executable, "-m", "petstore", "serve", "--port", str(port))
     options = ("--database", database, "--no-deliveries", "--console-per-minute", "1000000")

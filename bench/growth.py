@@ -36,12 +36,15 @@ _MAX = 20_000  # requests a second
 _PASS = 10  # s, in which so many keys ask for the first time
 _LONGER = 5  # times, so that each of many connections asks more than once
 INSERT_PETS = """
-INSERT INTO pets (name, category_id, status, name_key, words)
+INSERT INTO pets (name, category_id, status)
 WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < {0})
 SELECT 'Pet ' || n, n % 12 + 1,
-  CASE n % 3 WHEN 0 THEN 'available' WHEN 1 THEN 'pending' ELSE 'sold' END,
-  'pet ' || n, ''
+  CASE n % 3 WHEN 0 THEN 'available' WHEN 1 THEN 'pending' ELSE 'sold' END
 FROM numbers
+"""
+# What a search for a number finds.
+INSERT_WORDS = """
+INSERT INTO pet_words SELECT CAST(id - 1 AS TEXT), id FROM pets UNION ALL SELECT 'pet', id FROM pets
 """
 _INSERT_CALLER = "INSERT INTO callers (kind) VALUES ('key') RETURNING id"
 _INSERT_KEY = """INSERT INTO api_keys (id, name, plan, scopes, environment, created_at)

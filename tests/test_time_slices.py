@@ -6,13 +6,14 @@ from datetime import UTC, date, datetime
 from functools import partial
 from itertools import pairwise
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from petstore.databases.contract import Store
 from petstore.keys.operations import search_keys
 from petstore.pets.model import PetFilter
-from petstore.pets.search import search_pets
+from petstore.pets.store import search_pets
 from petstore.sales.model import day_range
 from petstore.sales.store import get_sales
 from petstore.time_slices import Rounds, TimeSlices
@@ -21,7 +22,9 @@ from support.waiting import eventually, rounds_of
 pytestmark = pytest.mark.anyio
 
 WORKS, SLICES = 10, 5
-WEEK = day_range(date(2026, 10, 1), date(2026, 10, 7), "UTC", datetime(2026, 10, 8, tzinfo=UTC))
+WEEK = day_range(
+    date(2026, 10, 1), date(2026, 10, 7), ZoneInfo("UTC"), datetime(2026, 10, 8, tzinfo=UTC)
+)
 LONG_READS: dict[str, Callable[[Store], Coroutine[Any, Any, object]]] = {
     "pets by name": lambda store: search_pets(store, "a", PetFilter(), None, 20),
     "keys": lambda store: search_keys(store, "production", "", None, 20, 0),

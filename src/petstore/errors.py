@@ -131,10 +131,6 @@ class PetNotAvailable(Conflict, code="pet_not_available"):
     """The pet is not available, so it cannot be ordered."""
 
 
-class OrderClosed(Conflict, code="order_closed"):
-    """The order is delivered or cancelled and cannot change."""
-
-
 class CategoryNameTaken(Conflict, code="category_name_taken"):
     """Another category has this name, perhaps in another case."""
 

@@ -48,6 +48,7 @@ def create_services(
         deprecated=deprecated_operations(OPERATIONS),
         reservation_minutes=settings.reservation_minutes,
         currency=settings.currency,
+        time_zone=settings.zone,
         strict_categories=settings.strict_categories,
         webhook_secret=secret,
         webhook_networks=settings.webhook_networks,

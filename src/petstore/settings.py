@@ -12,7 +12,10 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
 
+from petstore.domain.time_zones import zone_of
+from petstore.errors import InvalidParameter
 from petstore.keys.model import Environment
 from petstore.server_urls import postgres_url, redis_url
 
@@ -50,7 +53,7 @@ SECTIONS = {
     "Store": (
         *("database", "redis", "database_connections", "database_timeout"),
         *("environment", "strict_categories", "reservation_minutes"),
-        *("currency", "buyer_days", "event_days", "admin_event_days", "history_days"),
+        *("currency", "time_zone", "buyer_days", "event_days", "admin_event_days", "history_days"),
     ),
     "Webhooks": ("webhook_network", "secret_file", "no_deliveries"),
     "Processes": ("workers", "shutdown_timeout", "drain_timeout"),
@@ -169,6 +172,7 @@ class Settings:
     currency: str = _setting(
         "USD", "The currency of the amounts of orders (ISO 4217), such as EUR."
     )
+    time_zone: str = _setting("UTC", "The time zone of the shop (IANA), such as Europe/Berlin.")
     buyer_days: int = _setting(
         0,
         "How many days after an order is closed its personal data is removed; 0 is never.",
@@ -289,6 +293,13 @@ class Settings:
         return f"http://{host}:{self.port}"
 
     @property
+    def zone(self) -> ZoneInfo:
+        try:
+            return zone_of(self.time_zone)
+        except InvalidParameter as error:
+            raise SettingError(error.message.replace("timeZone", "time-zone")) from None
+
+    @property
     def trusted_networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
         return _networks("trusted-proxy", self.trusted_proxy)
 
@@ -326,6 +337,7 @@ class Settings:
             _CURRENCY.fullmatch(self.currency),
             "currency: expected three capital letters (ISO 4217), such as USD",
         )
+        _ = self.zone
         _require(
             self.workers == 1 or self.redis,
             "workers: more than one process needs --redis to share limits; expected 1",

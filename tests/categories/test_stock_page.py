@@ -29,7 +29,7 @@ async def test_the_numbers_are_always_current(
     await service.store.write(create_pets([NewPet("Bella", 1, "available")] * 3))
     await service.store.write(create_pets([NewPet("Rex", 1, "sold"), NewPet("Kim", 1)]))
     assert await rows(staff) == ["category 1 3 0 1"]
-    await staff.submit("/orders", petId=1)
+    await staff.submit("/pets/1/reserve")
     assert await rows(staff) == ["category 1 2 1 1"]
     clock.advance(24 * 60 * 60)
     assert await rows(await signed_in(service)) == ["category 1 3 0 1"]

@@ -38,6 +38,7 @@ OTHERS: dict[str, Any] = {
     "no_deliveries": True,
     "strict_categories": True,
     "currency": "EUR",
+    "time_zone": "Europe/Berlin",
     "buyer_days": 30,
     **{name: low for name, low, _ in RANGES if low != getattr(Settings, name)},
     "workers": 2,

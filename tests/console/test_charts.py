@@ -41,8 +41,8 @@ def test_no_label_is_there_twice() -> None:
 def test_a_chart_of_money_says_the_amounts_in_their_currency() -> None:
     values = [("1 Nov", 24_900), ("2 Nov", 100)]
     chart = bars("amounts", "Amount", "", "Day", values, "USD")
-    assert chart.text == "Amount: 250.00 USD in all; the most, 249.00 USD, on 1 Nov"
-    assert chart.in_words(chart.top) == "500.00 USD"
+    assert chart.text == "Amount: $250.00 in all; the most, $249.00, on 1 Nov"
+    assert chart.in_words(chart.top) == "$500.00"
     assert [bar.height for bar in chart.bars] == [49.8, 0.2]
 
 

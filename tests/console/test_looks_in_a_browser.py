@@ -211,6 +211,20 @@ def test_a_printed_page_says_what_it_shows_and_when_and_has_nothing_to_press(
     page.emulate_media(media="screen")
 
 
+def test_a_printed_pet_is_a_label_and_a_printed_list_says_what_it_shows(
+    visited: Shop, visit: Visit
+) -> None:
+    page = visit.page
+    page.emulate_media(media="print")
+    page.goto(visited.address("/pets/{petId}"))
+    expect(page.locator("#is")).to_have_text(re.compile(r"Pet \d+ \w+ \w+"))
+    assert page.evaluate("document.documentElement.scrollHeight") < 1000
+    page.goto(visited.address("/pets?status=sold"))
+    expect(page.locator("#found .printed")).to_contain_text("Status: sold.")
+    expect(page.locator("main .pick").first).to_be_hidden()
+    page.emulate_media(media="screen")
+
+
 def test_a_printed_chart_has_its_bars(visited: Shop, visit: Visit) -> None:
     page = visit.page
     page.goto(visited.address("/sales"))

@@ -7,84 +7,90 @@ from petstore.console.numbers import (
     money_in_words,
     plain_amount,
     shown_count,
-    shown_money,
     typed_amount,
 )
 from petstore.errors import InvalidBody
+from support.cases import case
+
+TYPED: dict[str, dict[str, int | None]] = {
+    "USD": {
+        **dict.fromkeys(("", " "), None),
+        **dict.fromkeys(
+            ("249", "249.00", "249,00", "249.", "249,-", "249.--", "$249", "249 $"), 24900
+        ),
+        **dict.fromkeys(
+            ("249 USD", "usd 249", "US$249", "249 dollars", "\u0662\u0664\u0669"), 24900
+        ),
+        **dict.fromkeys(("1,249.50", "1.249,5", "1 249.50", "1'249.50", "$\xa01,249.50"), 124950),
+        **dict.fromkeys(("1,249", "1\u202f249", "1249"), 124900),
+        "0": 0,
+        "0.05": 5,
+        "1.249.000": 124900000,
+        "12,34,567.00": 123456700,
+        "10000000000": 10**12,
+    },
+    "CAD": {"$1,249.50": 124950, "CA$1,249.50": 124950},
+    "EUR": {"1.249,50\xa0\N{EURO SIGN}": 124950, "249,\N{EN DASH}": 24900},
+    "JPY": {"\uffe524,900": 24900, "24.900": 24900, "24900\u5186": 24900},
+    "KWD": {"1,249.500": 1249500, "KWD\xa01,249.500": 1249500, "1.249": 1249, "24.9": 24900},
+    "CLF": {"1.2345": 12345},
+}
+
+
+def test_a_typed_price_is_an_amount_in_the_smallest_unit() -> None:
+    for currency, texts in TYPED.items():
+        for text, amount in texts.items():
+            with case(f"{currency} {text!r}"):
+                assert typed_amount(text, currency) == amount
 
 
 @pytest.mark.parametrize(
-    ("text", "amount"),
+    ("currency", "text", "question"),
     [
-        ("", None),
-        ("249", 24900),
-        ("249.00", 24900),
-        ("249,00", 24900),
-        ("249.5", 24950),
-        ("0", 0),
-        ("0.05", 5),
-        ("1,249.50", 124950),
-        ("1.249,50", 124950),
-        ("1 249.50", 124950),
-        ("1'249.50", 124950),
-        ("1\N{NO-BREAK SPACE}249", 124900),
-        ("1,249", 124900),
-        ("1.249", 124900),
-        ("1.249.000", 124900000),
-        ("249 USD", 24900),
-        ("USD 249", 24900),
-        ("$249", 24900),
-        ("249 $", 24900),
-        ("10000000000", 10**12),
+        ("USD", "249.505", "is 249.505 $249,505.00 or $249.50? "),
+        ("USD", "249.999", "is 249.999 $249,999.00 or $249.99? "),
+        ("KWD", "249,505", "is 249,505 KWD\xa0249,505.000 or KWD\xa0249.505? "),
+        *(("USD", text, "") for text in ("-1", "+1", "1.234,567", "1.2345", "1,2,3", "12 34")),
+        *(("USD", text, "") for text in ("0.500", "1.249 000", "1..5", ".5", "1e3", "a lot")),
+        *(("USD", text, "") for text in ("USD", "$", "249 EUR", "\N{EURO SIGN}249", "9" * 17)),
+        *(("USD", text, "") for text in ("1,249,50", "1249.505", "-", "249,-,")),
+        ("JPY", "24.5", ""),
     ],
 )
-def test_a_typed_price_is_an_amount_in_the_smallest_unit(text: str, amount: int | None) -> None:
-    assert typed_amount(text, "USD") == amount
+def test_what_is_no_price_is_refused_with_an_example_or_a_question(
+    currency: str, text: str, question: str
+) -> None:
+    with pytest.raises(InvalidBody) as refused:
+        typed_amount(text, currency)
+    enter = "Enter" if question else "enter"
+    example = {"USD": "249.00", "KWD": "249.000", "JPY": "249"}[currency]
+    assert refused.value.message == f"amount: {question}{enter} a price such as {example}"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("-1", "+1", "1.234,567", "1.2345", "1,2,3", "12 34", "0.500", "1.249 000", "1..5", ".5"),
-        *("12.", "1e3", "a lot", "USD", "249 EUR", "€249", "$", "٢٤٩", "10000000000.01", "9" * 17),
-    ],
-)
-def test_what_is_no_price_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(InvalidBody, match=r"^amount: expected a price such as 249\.00, at most"):
-        typed_amount(text, "USD")
+def test_a_price_above_the_limit_is_refused_with_it() -> None:
+    with pytest.raises(InvalidBody, match=r"^refund: expected at most \$10,000,000,000\.00$"):
+        typed_amount("10000000000.01", "USD", "refund")
 
 
-@pytest.mark.parametrize(
-    ("text", "currency", "amount"),
-    [
-        ("24900", "JPY", 24900),
-        ("24,900", "JPY", 24900),
-        ("24.9", "KWD", 24900),
-        ("1.249", "KWD", 1249),
-        ("1 249.5", "KWD", 1249500),
-        ("1.2345", "CLF", 12345),
-    ],
-)
-def test_a_currency_has_its_own_decimals(text: str, currency: str, amount: int) -> None:
-    assert typed_amount(text, currency) == amount
-
-
-def test_a_currency_without_decimals_takes_none() -> None:
-    with pytest.raises(InvalidBody, match="such as 249, at most 1\u202f000\u202f000\u202f000"):
-        typed_amount("24.5", "JPY")
-
-
-@pytest.mark.parametrize("currency", ["USD", "JPY", "KWD", "CLF"])
+@pytest.mark.parametrize("currency", ["USD", "CAD", "CHF", "SEK", "JPY", "KWD", "CLF", "XAU"])
 @pytest.mark.parametrize("amount", [0, 1, 99, 24900, 10**12])
-def test_what_a_form_shows_of_an_amount_is_the_same_amount(currency: str, amount: int) -> None:
-    assert typed_amount(plain_amount(amount, currency), currency) == amount
+def test_whatever_is_shown_of_an_amount_is_accepted_back(currency: str, amount: int) -> None:
+    for shown in (plain_amount, money_in_words):
+        assert typed_amount(shown(amount, currency), currency) == amount
 
 
-def test_an_amount_is_shown_with_its_currency() -> None:
-    assert money_in_words(124950, "USD") == "1\u202f249.50 USD"
-    assert money_in_words(124950, "JPY") == "124\u202f950 JPY"
-    shown = '<data value="0.05" data-currency="USD">0.05 USD</data>'
-    assert shown_money(5, "USD") == shown
+@pytest.mark.parametrize(
+    ("amount", "currency", "shown"),
+    [
+        (124950, "USD", "$1,249.50"),
+        (5, "USD", "$0.05"),
+        (-124950, "CAD", "-CA$1,249.50"),
+        (124950, "JPY", "\xa5124,950"),
+        (1249500, "KWD", "KWD\xa01,249.500"),
+    ],
+)
+def test_an_amount_is_shown_with_its_currency(amount: int, currency: str, shown: str) -> None:
+    assert money_in_words(amount, currency) == shown
 
 
 @pytest.mark.parametrize(

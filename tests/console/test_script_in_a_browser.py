@@ -82,47 +82,6 @@ def has_stayed(page: Page) -> bool:
     return bool(page.evaluate("window.stays === true"))
 
 
-# Moments in the zone of the person
-
-
-def test_a_ship_date_is_entered_in_the_local_time_zone(arrive: Arrive) -> None:
-    clerk = arrive(timezone_id="Europe/Berlin")
-    # The second 2:30 of the night in which the clocks go back.
-    order = clerk.call(
-        "POST", "/store/orders", petId=clerk.pet()["id"], shipDate="2026-10-25T01:30:00Z"
-    )
-    path = f"/orders/{order['id']}"
-    clerk.open(path)
-    date = clerk.page.get_by_label("Ship date, in Europe/Berlin time")
-    for typed, shown, sent in [
-        ("2026-10-25T02:30", "2026-10-25T02:30", "2026-10-25T01:30:00Z"),  # nothing was changed
-        ("2026-03-29T12:00", "2026-03-29T12:00", "2026-03-29T10:00:00Z"),
-        ("2026-03-29T02:30", "2026-03-29T03:30", "2026-03-29T01:30:00Z"),  # this night has no 2:30
-        ("2026-10-25T02:30", "2026-10-25T02:30", "2026-10-25T00:30:00Z"),  # the first one
-        ("2026-12-24T00:10", "2026-12-24T00:10", "2026-12-23T23:10:00Z"),
-        ("", "", None),
-    ]:
-        date.fill(typed)
-        stale = clerk.page.locator("main").element_handle()
-        clerk.save()
-        stale.wait_for_element_state("hidden")
-        expect(date).to_have_value(shown)
-        assert clerk.call("GET", f"/store/orders/{order['id']}").get("shipDate") == sent
-
-
-def test_a_refused_form_keeps_the_entered_time(clerk: Clerk) -> None:
-    clerk.open("/orders/new")
-    clerk.field("petId").fill("9999999")
-    clerk.field("shipDate").fill("2026-07-01T02:00")
-    clerk.save()
-    expect(clerk.page.get_by_role("alert")).to_contain_text("There is no pet")
-    expect(clerk.field("shipDate")).to_have_value("2026-07-01T02:00")
-    clerk.field("petId").fill(str(clerk.pet()["id"]))
-    clerk.save()
-    expect(clerk.field("shipDate")).to_have_value("2026-07-01T02:00")
-    expect(clerk.field("shipDate")).to_have_attribute("value", "2026-06-30T16:30")
-
-
 def test_the_script_is_small() -> None:
     script = files("petstore.console").joinpath("assets/console.js")
     assert len(script.read_bytes()) <= MAX_BYTES
@@ -217,7 +176,7 @@ def test_selling_by_name_takes_five_keys_at_a_desk(clerk: Clerk) -> None:
         press("s")
         expect(page.get_by_label("Buyer")).to_be_focused()
         press("Enter")
-        expect(page.locator(".notice")).to_contain_text("is sold")
+        expect(page.locator(".notice")).to_contain_text("Sold")
         assert keys == 5
         page.get_by_role("button", name="Undo", exact=True).click()
         expect(page.locator("#state")).to_contain_text("available")
@@ -236,7 +195,7 @@ def test_selling_by_name_takes_four_taps_on_a_phone(arrive: Arrive) -> None:
         search.get_by_role("button", name="Find").tap()
         page.get_by_role("link", name=name).tap()
         page.get_by_role("button", name=f"Sell {name}").tap()
-        expect(page.locator(".notice")).to_contain_text("is sold")
+        expect(page.locator(".notice")).to_contain_text("Sold")
         page.get_by_role("button", name="Undo", exact=True).tap()
         expect(page.locator("#state")).to_contain_text("available")
 
@@ -299,7 +258,7 @@ def test_the_back_button_works_after_a_form(clerk: Clerk) -> None:
     if confirm.count():
         confirm.click()
     expect(clerk.page.locator(".notice")).to_contain_text(pet["name"])
-    assert clerk.page.url.endswith("/console/pets")
+    assert "/console/pets?name=" in clerk.page.url  # where the pet was found
     clerk.page.go_back()
     expect(clerk.page).to_have_url(f"{clerk.shop.url}/console/pets/{pet['id']}")
     expect(clerk.page.locator("h1")).not_to_have_text("Pets")  # it is deleted
@@ -429,17 +388,17 @@ def test_a_list_reports_when_its_key_can_no_longer_read_it(clerk: Clerk) -> None
     expect(page.locator("#live")).to_have_text("Your key may not see this any more")
 
 
-def test_times_and_numbers_have_the_local_zone_and_format(clerk: Clerk) -> None:
+def test_times_have_the_zone_of_the_shop_and_numbers_the_format_of_the_reader(clerk: Clerk) -> None:
     page = clerk.page
     add_to_page(
         page,
         "/pets",
-        '<time id="moment" datetime="2026-11-22T22:30:00.000Z">22 Nov 2026, 22:30 UTC</time>'
+        '<time id="moment" datetime="2026-11-22T22:30:00.000Z">22 Nov 2026, 22:30</time>'
         '<time id="day" datetime="2026-11-22">22 Nov 2026</time>'
         '<data value="12345678">12 345 678</data>',
     )
     clerk.open("/pets")
-    expect(page.locator("#moment")).to_have_text("23.11.2026, 09:00")
+    expect(page.locator("#moment")).to_have_text("22.11.2026, 22:30")
     expect(page.locator("#day")).to_have_text("22.11.2026")
     expect(page.locator("data").first).to_have_text("12.345.678")
 

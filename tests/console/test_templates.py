@@ -28,5 +28,5 @@ async def test_a_name_cannot_reverse_the_direction_of_a_notice_or_title(staff: V
     page = await staff.submit("/pets", name=HOSTILE, categoryId="1", status="available", again="1")
     assert f"<p>\u2068{HOSTILE}\u2069 is in the store: pet 1.</p>" in page.text
     assert f"<title>\u2068{HOSTILE}\u2069 \N{EN DASH} Petstore</title>" in page.text
-    page = await staff.submit("/orders", petId="1")
-    assert f"<p>Order 1 is placed. \u2068{HOSTILE}\u2069 is reserved.</p>" in page.text
+    page = await staff.submit("/pets/1/sell")
+    assert f"<p>Sold \u2068{HOSTILE}\u2069 (order 1).</p>" in page.text

@@ -200,6 +200,8 @@ async def test_a_list_without_a_header_is_taken_as_somebody_says(
         ({"mapping": {"name": "A"}}, "mapping: expected an object with the places"),
         ({"defaultCategoryId": 9}, "defaultCategoryId: expected a registered"),
         ({"values": {"lost": "gone"}}, "values: expected an object of up to"),
+        ({"categories": {"Dog": 9}}, "categories.Dog: expected a registered"),
+        ({"categories": {"Dog": "Dogs"}}, "categories: expected an object of up to"),
         ({"unknownCategories": "add"}, "unknownCategories: expected one of"),
     ],
 )

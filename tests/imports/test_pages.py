@@ -60,7 +60,7 @@ async def test_what_is_taken_for_each_field_is_shown_before_anything_is_added(
     for hint in ("Bella, Mia, Rex", "Dogs, Wolves, Wolves", "vermittelt, Foster"):
         assert hint in text
     assert form["defaultStatus"] == "available"
-    assert "Not in the store yet: Wolves (2)." in text
+    assert "Wolves, 2 rows" in text
     assert "Foster, 1 row" in text
     assert "4 Rex, Wolves, Foster, 9 There is no category “Wolves”. The meaning of" in text
     assert (await service.request("GET", "/v1/pets", staff.token)).json() == []
@@ -113,7 +113,7 @@ DECISIONS: tuple[tuple[str, list[str]], ...] = (
     ("name,category,status\nRex,Dogs,sold\n", []),
     (
         "Tier;Alter\nBello;3\nRex;4\n",
-        ["2 rows have no category. Choose one", "add it to the store first"],
+        ["2 rows have no category. Choose one"],
     ),
     ("owner,category\nJane,Dogs\n", ["No column is chosen for the names. Choose it"]),
     (
@@ -146,6 +146,20 @@ async def test_the_page_begins_with_what_is_to_decide(
     for each in (*told, "Pets without a status become available. Change"):
         assert each in words(page)
     assert "No column is chosen for the names." not in words(page).partition("Discard")[2]
+
+
+async def test_a_category_of_the_file_can_mean_one_of_the_store(
+    staff: Visitor, service: Service
+) -> None:
+    path = await preview(staff, "name,category\nRex,Dog\nMia,DOG\nTom,Cats\n")
+    page = await staff.get(path)
+    assert "Dog, 2 rows" in words(page)
+    page = await staff.submit(path, **{"category.Dog": "1"})
+    assert "2 pets to add, 1 row to skip." in words(page)
+    assert "1 category is not in the store." in words(page)
+    assert "2 pets added, 1 row skipped." in words(await run(staff, path))
+    pets = (await service.request("GET", "/v1/pets", staff.token)).json()
+    assert [(pet["name"], pet["categoryId"]) for pet in pets] == [("Rex", 1), ("Mia", 1)]
 
 
 async def test_a_long_import_goes_on_from_page_to_page(staff: Visitor) -> None:

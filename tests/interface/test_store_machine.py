@@ -41,7 +41,7 @@ MINUTE = 60_000
 NOTHING = st.none()
 numbers = st.integers(1, 3)
 statuses = st.sampled_from(["available", "available", "pending", "sold"])
-order_statuses = st.sampled_from(["approved", "delivered", "cancelled", "placed"])
+order_statuses = st.sampled_from(["approved", "delivered", "returned", "cancelled", "placed"])
 ship_dates = st.sampled_from(["2026-12-24T10:00:00Z", "2026-12-24T10:00:00.500000+01:00"])
 names = st.sampled_from(["Dogs", "dogs", "Cats"])
 reservation_minutes = st.sampled_from([0, 1, 2, 1440])
@@ -88,6 +88,8 @@ order_patches = st.one_of(
     fields({"status": st.just("cancelled")}, cancelReason=st.just("Too late")),
     fields({}, status=order_statuses, shipDate=st.none() | ship_dates),
     fields({}, buyer=st.none() | buyers, amount=st.none() | numbers),
+    fields({"status": st.just("returned")}, refund=numbers, returnReason=st.just("Sad")),
+    fields({"refund": numbers}),
     fields({}, note=st.none() | st.just("Paid.")),
     st.just({"status": "approved", "cancelReason": "Too late"}),
 )

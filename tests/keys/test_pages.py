@@ -155,7 +155,7 @@ class TestChanging:
         await staff.submit(path, **await change_form(staff, key_id) | {"expiresAt": "2030-01-31"})
         page = (await staff.get(path)).text
         text = re.sub("<[^>]*>", "", page)
-        ended = text.index("test set the end to 31 Jan 2030, 23:59 UTC")
+        ended = text.index("test set the end to 31 Jan 2030, 23:59")
         changed = text.index(
             "test changed the plan from free to pro and set the networks to 10.0.0.0/8"
         )
@@ -220,7 +220,7 @@ class TestTheList:
             await service.request("GET", "/v1/pets", limited.token)
         await service.limiter.save()
         text = words(await staff.get("/keys", name="limited"))
-        assert f"Limited {limited.token[-4:]} active 1 Dec 2026, 12:00 UTC enterprise never" in text
+        assert f"Limited {limited.token[-4:]} active 1 Dec 2026, 12:00 enterprise never" in text
         text = words(await staff.get(f"/keys/{limited.id}"))
         assert "This minute: 3 of 5" in text
         assert "Today: 3 of 2 000" in text
@@ -271,7 +271,7 @@ class TestTheList:
         assert "No request was refused in the last 7 days." in words(await staff.get(path))
         for _ in range(3):
             await service.request("GET", "/v1/pets", key.token)
-        assert "1 Dec 2026, 12:00 UTCList pets2" in words(await staff.get(path))
+        assert "1 Dec 2026, 12:00List pets2" in words(await staff.get(path))
 
     async def test_a_banned_key_is_told_until_it_is_unbanned(
         self, staff: Visitor, service: Service

@@ -65,12 +65,21 @@ def test_a_sale_over_the_counter_is_printed_with_buyer_and_price(shop: Shop, pet
     printed = shop.succeed("orders", "sell", pet_id, *sale)
     (order,) = shop.ask("orders", "list", "--pet", pet_id)
     assert printed.startswith(f"Order {order['id']}: pet {pet_id}, delivered, ")
-    assert printed.endswith(", J\u00e4ne Doe, 249.00 USD\n")
+    assert printed.endswith(", J\u00e4ne Doe, $249.00\n")
     assert (order["note"], order["amount"], order["currency"]) == ("Paid.", 24_900, "USD")
     assert status_of(shop, pet_id) == "sold"
-    undone = shop.ask("orders", "cancel", order["id"], "--reason", "Wrong pet")
-    assert (undone["status"], undone["cancelReason"]) == ("cancelled", "Wrong pet")
+    shop.succeed("orders", "change", order["id"], "--amount", 20_000)
+    back = ("--reason", "Allergic", "--refund", 10_000)
+    returned = shop.ask("orders", "return", order["id"], *back)
+    assert (returned["status"], returned["returnReason"]) == ("returned", "Allergic")
+    assert (returned["amount"], returned["refund"]) == (20_000, 10_000)
     assert status_of(shop, pet_id) == "available"
+
+
+def test_a_decimal_amount_is_refused_with_the_whole_number(shop: Shop, pet_id: int) -> None:
+    refused = shop("orders", "sell", pet_id, "--amount", "12.50")
+    assert refused.exit_code == 2
+    assert "expected the smallest unit, such as cents: 1250 for 12.50" in refused.stderr
 
 
 def test_fields_of_an_order_are_removed(shop: Shop, pet_id: int) -> None:
@@ -92,7 +101,8 @@ def test_orders_are_exported_page_by_page_and_safe_in_a_spreadsheet(
     assert {each["status"] for each in rows} == {"delivered"}
     assert (row["buyer"], row["note"], row["complete"]) == ("'=1+1", "a\nb", "true")
     assert row["deliveredAt"] == order["deliveredAt"]
-    printed = shop.succeed("orders", "export", "--placed-before", "2001-01-01T00:00:00Z")
+    for bound in ("placed-before", "delivered-before"):
+        printed = shop.succeed("orders", "export", f"--{bound}", "2001-01-01T00:00:00Z")
     assert printed.startswith("id,petId,quantity,status,complete,placedAt,shipDate,")
     assert printed.count("\n") == 1
 

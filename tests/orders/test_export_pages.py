@@ -1,30 +1,35 @@
-"""The file of orders that the board exports."""
+"""The file of orders that the list exports."""
 
 import csv
 import io
+from pathlib import Path
 
 import httpx
 import pytest
 
+from petstore.categories.model import CategoryCreate
 from petstore.pets.model import NewPet
-from support.changes import create_pets
-from support.service import Service
-from support.visitor import Visitor, words
+from support.changes import create_category, create_pets
+from support.manual_clock import ManualClock
+from support.service import Service, running_service
+from support.visitor import Visitor, signed_in, words
 
 pytestmark = pytest.mark.anyio
 
 FILE = "/orders/export.csv"
-NOON = "2026-12-01T12:00:00Z"
+NOON = "2026-12-01 12:00:00"
 
 
 @pytest.fixture
 async def shop(service: Service, staff: Visitor) -> Visitor:
     """Somebody with every scope, in a shop with a sale and a reservation."""
+    await service.store.write(create_category(CategoryCreate("Dogs")))
     await service.store.write(
         create_pets([NewPet(name, 1, "available") for name in ("Bella", "=Rex")])
     )
     await staff.submit("/pets/1/sell", buyer="@Ada", amount="249.5")
-    await staff.submit("/orders", petId="2", note="Calls\r\nfirst", shipDate="2026-12-24T10:00")
+    sale = {"note": "Calls\r\nfirst", "shipDate": "2026-12-24T10:00"}
+    await staff.submit("/pets/2/reserve", **sale)
     return staff
 
 
@@ -38,29 +43,36 @@ def saved(response: httpx.Response) -> list[dict[str, str]]:
 async def test_the_file_has_the_newest_order_first_and_is_safe_in_a_spreadsheet(
     shop: Visitor,
 ) -> None:
-    page = await shop.get("/orders", status="placed")
-    assert 'href="/console/orders/export.csv?status=placed&amp;buyer="' in page.text
-    file = await shop.get(FILE)
+    page = await shop.get("/orders", find="ada")
+    assert 'href="/console/orders/export.csv?status=all&amp;find=ada"' in page.text
+    await shop.submit("/orders/1/return", refund="200", returnReason="Sad")
+    file = await shop.get(FILE, status="all")
     assert saved(file) == [
         {
             "id": "2",
             "status": "placed",
             "petId": "2",
-            "petName": "'=Rex",
+            "pet": "'=Rex",
+            "category": "Dogs",
             "note": "Calls\nfirst",
             "placedAt": NOON,
-            "shipDate": "2026-12-24T10:00:00Z",
+            "shipDate": "2026-12-24 10:00:00",
         },
         {
             "id": "1",
-            "status": "delivered",
+            "status": "returned",
             "petId": "1",
-            "petName": "Bella",
+            "pet": "Bella",
+            "category": "Dogs",
             "buyer": "'@Ada",
             "amount": "249.50",
             "currency": "USD",
+            "refund": "200.00",
+            "soldBy": "test",
             "placedAt": NOON,
             "deliveredAt": NOON,
+            "returnedAt": NOON,
+            "returnReason": "Sad",
         },
     ]
     disposition = 'attachment; filename="orders-2026-12-01.csv"'
@@ -73,12 +85,32 @@ async def test_a_file_counts_for_no_key(shop: Visitor, service: Service) -> None
 
 
 async def test_a_file_has_what_a_person_chose(shop: Visitor) -> None:
-    text = (await shop.get(FILE, separator="semicolon")).text
+    text = (await shop.get(FILE, separator="semicolon", status="all")).text
     assert "id;status;petId" in text
     assert ";249,50;USD;" in text
-    assert [row["id"] for row in saved(await shop.get(FILE, status="placed"))] == ["2"]
-    assert [row["id"] for row in saved(await shop.get(FILE, buyer="@ada"))] == ["1"]
-    assert saved(await shop.get(FILE, status="cancelled")) == []
-    refused = await shop.get(FILE, status="lost")
+    for query, ids in (
+        ({}, ["2"]),
+        ({"status": "placed"}, ["2"]),
+        ({"status": "delivered"}, ["1"]),
+        ({"find": "@ada"}, ["1"]),
+        ({"find": "2"}, ["2"]),
+        ({"find": "pet 1"}, ["1"]),
+        ({"from": "2026-12-01", "to": "2026-12-01"}, ["1"]),
+        ({"from": "2026-12-02"}, []),
+        ({"status": "cancelled"}, []),
+    ):
+        assert [row["id"] for row in saved(await shop.get(FILE, **query))] == ids
+    refused = await shop.get(FILE, to="lost")
     assert refused.status_code == 400
-    assert "Status: expected one of" in words(refused)
+    assert "Sold to: expected a date" in words(refused)
+    nothing = await shop.get(FILE, find="nobody")
+    assert saved(nothing) == []
+
+
+async def test_times_are_those_of_the_shop(database: Path, clock: ManualClock) -> None:
+    async with running_service(database, clock, time_zone="Asia/Kathmandu") as service:
+        await service.store.write(create_pets([NewPet("Bella", 1, "available")]))
+        staff = await signed_in(service)
+        await staff.submit("/pets/1/sell", shipDate="2026-12-24T10:00")
+        (row,) = saved(await staff.get(FILE, status="all"))
+        assert (row["placedAt"], row["shipDate"]) == ("2026-12-01 17:45:00", "2026-12-24 10:00:00")

@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from petstore.domain.decoding import decode_json
 from petstore.domain.fields import INT64_MAX, INT64_MIN
-from petstore.errors import IllegalTransition, InvalidBody, OrderClosed
+from petstore.errors import IllegalTransition, InvalidBody
 from petstore.orders.model import (
     MAX_AMOUNT,
     OPEN_STATUSES,
@@ -23,7 +23,6 @@ from petstore.orders.model import (
     OrderPatch,
     OrderStatus,
     as_of,
-    can_be_undone,
     check_patch,
     moved,
     patched,
@@ -42,6 +41,7 @@ MOVES: set[tuple[OrderStatus, OrderStatus]] = {
     ("placed", "cancelled"),
     ("approved", "delivered"),
     ("approved", "cancelled"),
+    ("delivered", "returned"),
 }
 OTHERS = sorted({*product(STATUSES, STATUSES)} - MOVES)
 
@@ -55,20 +55,16 @@ def order(status: OrderStatus = "placed", **fields: Any) -> Order:
         "placed": {"reserved_until": NOON},
         "approved": {"approved_at": ONE},
         "delivered": {"approved_at": ONE, "delivered_at": LATER},
+        "returned": {"approved_at": ONE, "delivered_at": LATER, "returned_at": LATER},
         "cancelled": {"cancelled_at": LATER},
     }
-    complete = status == "delivered"
+    complete = status in ("delivered", "returned")
     return Order(3, 7, 1, status, complete=complete, placed_at=NOON, **times[status] | fields)
 
 
 def changed(before: Order, now: datetime = LATER, **members: Any) -> Order:
     """Return an order changed in a store whose currency is the euro."""
     return patched(before, OrderPatch(**members), now, "EUR")
-
-
-def sold(**fields: Any) -> Order:
-    """Return an order that was sold over the counter at noon."""
-    return order("delivered", approved_at=UNSET, delivered_at=NOON, **fields)
 
 
 # What is refused
@@ -85,11 +81,13 @@ EXPECTED = {
     "petId": "a whole number from -2",
     "quantity": "1, because every pet is unique",
     "shipDate": "a date and time as in ",
-    "status": "one of 'placed', 'approved', 'delivered', 'cancelled'",
+    "status": "one of 'placed', 'approved', 'delivered', 'returned', 'cancelled'",
     "buyer": "1 to 200 printable characters, not only white space",
     "note": r"1 to 1000 characters",
     "amount": r"an integer from 0 to 10\^12",
     "cancelReason": "1 to 200 printable characters, not only white space",
+    "returnReason": "1 to 200 printable characters, not only white space",
+    "refund": "an integer from 0 to the amount",
     "complete": "true or false",
 }
 ODD_NAMES: tuple[Any, ...] = (7, [], "", " ", "\u3000", "a\nb", "a\0", "\u202eJane", "x" * 201)
@@ -129,6 +127,8 @@ def test_an_invalid_value_of_a_new_order_is_refused_naming_the_field(
         *(("note", value) for value in ODD_NOTES),
         *(("amount", value) for value in ODD_AMOUNTS),
         *(("cancelReason", value) for value in (None, *ODD_NAMES)),
+        *(("returnReason", value) for value in (None, *ODD_NAMES)),
+        *(("refund", value) for value in (None, *ODD_AMOUNTS)),
     ],
     ids=lambda value: repr(value)[:30],
 )
@@ -224,10 +224,9 @@ def test_any_other_status_change_is_refused_naming_the_allowed_ones(
         changed(order(present), status=wanted)
 
 
-def test_only_a_final_status_changes_the_pet() -> None:
-    ends = {status for status in STATUSES if status not in {present for present, _ in MOVES}}
-    assert PET_AFTER.keys() == ends == {*STATUSES} - {*OPEN_STATUSES}
-    assert PET_AFTER == {"delivered": "sold", "cancelled": "available"}
+def test_only_the_status_of_a_closed_order_changes_the_pet() -> None:
+    assert OPEN_STATUSES == ("placed", "approved")
+    assert PET_AFTER == {"delivered": "sold", "returned": "available", "cancelled": "available"}
 
 
 @pytest.mark.parametrize(
@@ -259,22 +258,15 @@ SET: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("status", STATUSES)
 @pytest.mark.parametrize("field", SET)
-def test_what_a_sale_leaves_can_be_changed_and_removed_until_the_end(
+def test_what_a_sale_leaves_can_be_changed_and_removed_at_any_time(
     status: OrderStatus, field: str
 ) -> None:
     given = {field: SET[field][field]}
     removed: dict[str, Any] = {field: None}
     filled = order(status, **SET[field])
     assert changed(filled) == filled
-    if field == "note" or status in OPEN_STATUSES:
-        assert changed(order(status), **given) == filled
-        assert changed(filled, **removed) == order(status)
-        return
-    name = field.replace("ship_date", "shipDate")
-    for change in (given, removed):
-        message = f"^order 3 is {status}: its {name} can no longer change$"
-        with pytest.raises(OrderClosed, match=message):
-            changed(filled, **change)
+    assert changed(order(status), **given) == filled
+    assert changed(filled, **removed) == order(status)
 
 
 def test_an_amount_keeps_the_currency_in_which_it_was_set() -> None:
@@ -296,31 +288,66 @@ def test_a_reason_comes_with_the_cancelled_status_alone() -> None:
     assert cancelled == order("cancelled", approved_at=ONE, cancel_reason="Too late")
 
 
-def test_a_sale_over_the_counter_can_be_cancelled_for_a_minute() -> None:
-    end = NOON + timedelta(minutes=1)
-    last = end - timedelta(milliseconds=1)
-    assert can_be_undone(sold(), last)
-    assert not can_be_undone(sold(), end)
-    undone = changed(sold(amount=5, currency="EUR"), last, status="cancelled")
-    assert undone == order("cancelled", amount=5, currency="EUR", cancelled_at=last)
-    with pytest.raises(IllegalTransition, match=r"^status: delivered is final"):
-        changed(sold(), end, status="cancelled")
-    with pytest.raises(IllegalTransition, match=r"^status: delivered can become cancelled, n"):
-        changed(sold(), last, status="approved")
+MONEY = {"amount": 500, "currency": "EUR"}
 
 
 @pytest.mark.parametrize(
-    "other",
+    ("before", "members", "message"),
     [
-        order("delivered", delivered_at=NOON),
-        order("delivered", delivered_at=ONE, approved_at=UNSET),
-        order("delivered", delivered_at=UNSET, approved_at=UNSET),
-        order("cancelled"),
-        order(),
+        (order("approved"), {"refund": 5}, "refund: expected only for an order that is returned"),
+        (order("delivered"), {"return_reason": "Sad"}, "returnReason: expected only for an order"),
+        (
+            order("approved"),
+            {"status": "delivered", "refund": 5},
+            "refund: expected only for an order that is returned",
+        ),
+        (
+            order("delivered", **MONEY),
+            {"status": "returned", "refund": 501},
+            "refund: expected at most the amount, 500",
+        ),
+        (
+            order("delivered", **MONEY),
+            {"status": "returned", "refund": 5, "amount": None},
+            "refund: expected none, because the order has no amount",
+        ),
+        (
+            order("returned", **MONEY, refund=400),
+            {"amount": 399},
+            "amount: expected at least the refund, 400",
+        ),
+        (order("returned", **MONEY, refund=0), {"amount": None}, "amount: expected at least"),
     ],
 )
-def test_no_other_order_can_be_undone(other: Order) -> None:
-    assert not can_be_undone(other, NOON)
+def test_a_refund_is_part_of_the_amount_of_a_returned_order(
+    before: Order, members: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidBody, match=f"^{message}"):
+        changed(before, **members)
+
+
+@pytest.mark.parametrize(
+    ("amount", "given", "refund"),
+    [
+        (MONEY, {}, 500),
+        (MONEY, {"refund": 0}, 0),
+        (MONEY, {"refund": 500, "return_reason": "Allergic"}, 500),
+        ({}, {}, UNSET),
+    ],
+)
+def test_a_return_refunds_the_whole_amount_by_default(
+    amount: dict[str, Any], given: dict[str, Any], refund: int | UnsetType
+) -> None:
+    sold = order("delivered", **amount)
+    returned = changed(sold, status="returned", **given)
+    assert returned == order("returned", **amount, **{**given, "refund": refund})
+    assert returned.complete
+
+
+def test_a_refund_and_its_reason_can_be_corrected() -> None:
+    returned = order("returned", **MONEY, refund=500)
+    corrected = changed(returned, refund=50, return_reason="Sad")
+    assert corrected == order("returned", **MONEY, refund=50, return_reason="Sad")
 
 
 def test_what_is_recorded_of_an_order_has_no_personal_data() -> None:
@@ -336,6 +363,8 @@ def test_what_is_recorded_of_an_order_has_no_personal_data() -> None:
         (OrderFilter("approved"), False),
         (OrderFilter(pet_id=8), False),
         (OrderFilter(placed_before=NOON), False),
+        (OrderFilter(delivered_since=NOON), False),
+        (OrderFilter(delivered_before=LATER), False),
     ],
 )
 def test_an_order_is_admitted_if_it_passes_all_filters(

@@ -2,17 +2,25 @@
 
 import asyncio
 from contextlib import suppress
+from typing import get_args
 
 import pytest
 from msgspec import UNSET
 
-from petstore.clock import utc
+from petstore.clock import DAY, utc
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.databases.postgres import PostgresStore
-from petstore.errors import IllegalTransition, OrderClosed, PetNotAvailable
+from petstore.errors import IllegalTransition, PetNotAvailable
 from petstore.events.store import Change
 from petstore.orders.model import Order, OrderCreate, OrderFilter, OrderPatch, OrderStatus
-from petstore.orders.store import cancel_order, get_order, list_orders, place_order, update_order
+from petstore.orders.store import (
+    cancel_order,
+    get_order,
+    list_delivered,
+    list_orders,
+    place_order,
+    update_order,
+)
 from petstore.pets.model import NewPet, PetPatch, PetStatus
 from petstore.pets.store import delete_pet, get_pet, update_pet
 from support.changes import create_pet
@@ -67,8 +75,6 @@ async def test_an_ended_order_does_not_change_the_pet_of_another_order(store: St
     for status in ("approved", "delivered", "cancelled"):
         with pytest.raises(IllegalTransition):
             await store.write(update(status))
-    with pytest.raises(OrderClosed):
-        await store.write(update_order(Change(NOW), 1, OrderPatch(ship_date=None)))
     assert await status_of(store) == "pending"
     assert (await get_order(store, 2)).status == "placed"
 
@@ -158,59 +164,70 @@ async def test_a_pet_whose_reservation_has_lapsed_can_be_sold(store: Store) -> N
     assert (ended.status, ended.cancelled_at) == ("cancelled", utc(NOW + 60_000))
 
 
-async def test_an_undone_sale_is_cancelled_and_its_pet_available(store: Store) -> None:
+RETURN = OrderPatch(status="returned", return_reason="Wrong pet")
+
+
+async def test_a_returned_order_keeps_the_sale_and_frees_the_pet(store: Store) -> None:
     await add(store)
-    await store.write(place_order(Change(NOW, reservation_minutes=1), sale()))
-    undo = OrderPatch(status="cancelled", cancel_reason="Wrong pet")
-    undone = await store.write(update_order(Change(NOW + 59_999), 1, undo))
-    assert undone == await get_order(store, 1)
-    assert (undone.status, undone.complete, undone.delivered_at) == ("cancelled", False, UNSET)
-    assert (undone.cancelled_at, undone.cancel_reason) == (utc(NOW + 59_999), "Wrong pet")
+    await store.write(place_order(Change(NOW), sale()))
+    returned = await store.write(update_order(Change(NOW + DAY), 1, RETURN))
+    assert returned == await get_order(store, 1)
+    assert (returned.status, returned.complete) == ("returned", True)
+    assert (returned.delivered_at, returned.returned_at) == (utc(NOW), utc(NOW + DAY))
+    assert (returned.amount, returned.refund, returned.return_reason) == (500, 500, "Wrong pet")
     assert await status_of(store) == "available"
-    previous = {
-        "status": "delivered",
-        "complete": True,
-        "deliveredAt": "1970-01-01T00:16:40Z",
-        "cancelledAt": None,
-    }
+    previous = {"status": "delivered", "returnedAt": None, "refund": None}
     assert (await events_of(store))[2:] == [
-        ("order.cancelled", "order/1", "cancelled", previous),
+        ("order.returned", "order/1", "returned", previous),
         ("pet.updated", "pet/1", "available", {"status": "sold"}),
     ]
-
-
-async def test_a_sale_is_final_after_a_minute_and_is_never_deleted(store: Store) -> None:
-    await add(store)
-    await store.write(place_order(Change(NOW, reservation_minutes=1), sale()))
+    for status in get_args(OrderStatus):
+        with pytest.raises(IllegalTransition):
+            await store.write(update(status))
     with pytest.raises(IllegalTransition):
         await store.write(cancel_order(Change(NOW), 1))
-    late = update_order(Change(NOW + 60_000), 1, OrderPatch(status="cancelled"))
-    with pytest.raises(IllegalTransition):
-        await store.write(late)
+
+
+async def test_a_delivered_order_cannot_be_cancelled(store: Store) -> None:
+    await add(store)
+    await store.write(place_order(Change(NOW), sale()))
+    for unit in (cancel_order(Change(NOW), 1), update("cancelled")):
+        with pytest.raises(IllegalTransition):
+            await store.write(unit)
     assert await status_of(store) == "sold"
 
 
-@pytest.mark.parametrize("after", ["available", "pending", "sold again", "deleted"])
-async def test_undoing_a_sale_leaves_a_pet_with_which_more_has_happened(
-    store: Store, after: str
+@pytest.mark.parametrize(
+    ("after", "status"),
+    [
+        ("available", "available"),
+        ("reserved", "pending"),
+        ("sold again", "sold"),
+        ("reserved, cancelled and sold by hand", "available"),
+        ("deleted", None),
+    ],
+)
+async def test_a_return_leaves_a_pet_that_another_order_has(
+    store: Store, after: str, status: str | None
 ) -> None:
     await add(store)
-    await store.write(place_order(Change(NOW, reservation_minutes=1), sale()))
-    back = PetPatch(status="available")
-    await store.write(update_pet(Change(NOW), 1, back))
-    if after == "pending":
-        await store.write(place_order(Change(NOW, reservation_minutes=1), OrderCreate(1)))
+    await store.write(place_order(Change(NOW), sale()))
+    await store.write(update_pet(Change(NOW), 1, PetPatch(status="available")))
+    if after.startswith("reserved"):
+        await store.write(place_order(Change(NOW), OrderCreate(1)))
+    if after.endswith("by hand"):
+        await store.write(cancel_order(Change(NOW), 2))
+        await store.write(update_pet(Change(NOW), 1, PetPatch(status="sold")))
     elif after == "sold again":
-        await store.write(place_order(Change(NOW, reservation_minutes=1), sale("Anna")))
+        await store.write(place_order(Change(NOW), sale("Anna")))
     elif after == "deleted":
         await store.write(delete_pet(Change(NOW), 1))
     count = len(await events_of(store))
-    undo = OrderPatch(status="cancelled")
-    undone = await store.write(update_order(Change(NOW), 1, undo))
-    assert undone.status == "cancelled"
-    assert [kind for kind, *_ in await events_of(store)][count:] == ["order.cancelled"]
-    if after != "deleted":
-        assert await status_of(store) == after.removesuffix(" again")
+    assert (await store.write(update_order(Change(NOW), 1, RETURN))).status == "returned"
+    kinds = [kind for kind, *_ in await events_of(store)][count:]
+    assert kinds == ["order.returned", "pet.updated"][: 1 + after.endswith("by hand")]
+    if status is not None:
+        assert await status_of(store) == status
 
 
 # What a sale leaves
@@ -247,27 +264,77 @@ async def test_the_category_of_a_sale_is_that_of_the_pet_at_its_time(store: Stor
     assert await store.read(Statement("SELECT category_id FROM orders")) == [(7,)]
 
 
-@pytest.mark.parametrize("undoes", [False, True])
-async def test_racing_sales_and_undos_leave_one_buyer(store: Store, *, undoes: bool) -> None:
-    await add(store)
-    await store.write(place_order(Change(NOW, reservation_minutes=1), sale()))
-    if undoes:
-        back = PetPatch(status="available")
-        await store.write(update_pet(Change(NOW), 1, back))
+async def race(store: Store, *units: Unit[object]) -> list[bool]:
+    """Run units at the same time; return which of them were not refused."""
 
-    async def attempt(unit: Unit[object]) -> None:
+    async def attempt(unit: Unit[object]) -> bool:
         with suppress(PetNotAvailable, IllegalTransition):
             await store.write(lingering(unit) if isinstance(store, PostgresStore) else unit)
+            return True
+        return False
 
-    undo = OrderPatch(status="cancelled")
-    await asyncio.gather(
-        attempt(update_order(Change(NOW), 1, undo)),
-        *(
-            attempt(place_order(Change(NOW, reservation_minutes=1), sale(f"Anna {n}")))
-            for n in range(5)
-        ),
-    )
+    return await asyncio.gather(*map(attempt, units))
+
+
+@pytest.mark.parametrize("is_free", [False, True])
+async def test_racing_sales_and_returns_leave_one_buyer(store: Store, *, is_free: bool) -> None:
+    await add(store)
+    await store.write(place_order(Change(NOW), sale()))
+    if is_free:
+        await store.write(update_pet(Change(NOW), 1, PetPatch(status="available")))
+    sales = [place_order(Change(NOW), sale(f"Anna {n}")) for n in range(5)]
+    await race(store, update_order(Change(NOW), 1, RETURN), *sales)
     orders = (await list_orders(store, OrderFilter(), None, 10)).items
     sold = [order for order in orders if order.status == "delivered"]
     assert await status_of(store) == ("sold" if sold else "available")
     assert len(sold) <= 1
+
+
+async def test_of_two_returns_at_once_one_succeeds(store: Store) -> None:
+    await add(store)
+    await store.write(place_order(Change(NOW), sale()))
+    both = (update_order(Change(NOW), 1, RETURN) for _ in range(2))
+    assert sorted(await race(store, *both)) == [False, True]
+    kinds = [kind for kind, *_ in await events_of(store)]
+    assert kinds.count("order.returned") == 1
+
+
+async def test_a_return_races_with_the_deletion_of_the_pet(store: Store) -> None:
+    await add(store)
+    await store.write(place_order(Change(NOW), sale()))
+    deletion = delete_pet(Change(NOW), 1)
+    assert await race(store, update_order(Change(NOW), 1, RETURN), deletion) == [True, True]
+    assert (await get_order(store, 1)).status == "returned"
+
+
+# By delivery
+
+
+async def test_delivered_orders_are_listed_by_delivery(store: Store) -> None:
+    for moment in (NOW + 5, NOW + 3, NOW + 3, NOW + 9):
+        await add(store)
+        count = len((await list_orders(store, OrderFilter(), None, 10)).items)
+        await store.write(place_order(Change(moment), OrderCreate(count + 1, complete=True)))
+    await store.write(update_order(Change(NOW + 10), 2, RETURN))
+    await add(store)
+    await store.write(place_order(Change(NOW), OrderCreate(5)))
+
+    async def listed(wanted: OrderFilter, limit: int = 10) -> list[int]:
+        found, ids, after = await list_delivered(store, wanted, None, limit), list[int](), None
+        while True:
+            orders, after = found
+            ids += [order.id for order in orders]
+            if after is None:
+                return ids
+            found = await list_delivered(store, wanted, after, limit)
+
+    everything = OrderFilter(delivered_since=utc(0))
+    for limit in (1, 2, 10):
+        assert await listed(everything, limit) == [4, 1, 3, 2]
+    assert await listed(OrderFilter("delivered", delivered_since=utc(0)), 1) == [4, 1, 3]
+    assert await listed(OrderFilter(delivered_since=utc(NOW + 5))) == [4, 1]
+    assert await listed(OrderFilter(delivered_before=utc(NOW + 5))) == [3, 2]
+    since, before = utc(NOW + 3), utc(NOW + 9)
+    assert await listed(OrderFilter(pet_id=1, delivered_since=since, delivered_before=before)) == [
+        1
+    ]

@@ -104,7 +104,7 @@ def test_a_new_pet_needs_a_name_and_a_category_and_no_null_as_its_status() -> No
         *({"status": status} for status in ("available", "pending", "sold")),
         *({"categoryId": number} for number in (INT64_MIN, -1, 0, 2**53 + 1, INT64_MAX)),
         *({"name": name} for name in ("x", "x" * 255, "\N{DOG FACE}" * 255, " Bella\n", "-1")),
-        *({"name": name} for name in ("null", "=1+1", "\u200b")),
+        *({"name": name} for name in ("null", "=1+1", "a\u200b")),
     ],
 )
 def test_a_valid_pet_is_kept_unchanged(members: dict[str, Any]) -> None:

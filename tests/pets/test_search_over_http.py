@@ -6,8 +6,9 @@ from typing import Any
 import httpx
 import pytest
 
+from petstore.databases.words import MAX_SCANNED
+from petstore.domain.cursors import BY_ID
 from petstore.pets.model import NewPet
-from petstore.pets.search import MAX_SCANNED
 from support.cases import case
 from support.changes import create_pets
 from support.error_body import assert_error
@@ -52,7 +53,7 @@ async def test_an_invalid_search_or_order_is_refused(service: Service, token: st
     name = "name: expected 1 to 100 characters"
     sort = "sort: expected one of 'id', '-id'"
     has = "hasStatus: expected true or false"
-    both = "sort: expected no sort together with name; a search is sorted by name"
+    both = "sort: expected no sort together with name"
     refused: tuple[tuple[dict[str, Any], str], ...] = (
         *(({"name": value}, name) for value in ("", "n" * 101, "\U0001f436" * 101, "a\0")),
         *(({"sort": value}, sort) for value in ("", "name", "ID", "+id", "id,-id", " id")),
@@ -72,7 +73,7 @@ async def test_an_invalid_search_or_order_is_refused(service: Service, token: st
             assert assert_error(response, 400, "invalid_parameter") == expected
 
 
-ORDERS: tuple[dict[str, str], ...] = ({}, {"sort": "-id"}, {"name": "b"})
+ORDERS: tuple[dict[str, str], ...] = ({}, {"sort": "-id"})
 
 
 async def test_a_cursor_of_another_order_is_refused(service: Service, token: str) -> None:
@@ -100,22 +101,22 @@ async def test_a_broken_cursor_is_refused(service: Service, token: str) -> None:
 
 
 @pytest.mark.each_database
-async def test_search_results_are_sorted_and_paged(service: Service, token: str) -> None:
+async def test_search_results_come_by_id_and_are_paged(service: Service, token: str) -> None:
     expected: list[tuple[dict[str, Any], list[list[int]]]] = [
-        ({"name": "BEL"}, [[7, 1, 6, 4]]),
-        ({"name": "bel", "limit": 3}, [[7, 1, 6], [4]]),
-        ({"name": "bel", "limit": 1}, [[7], [1], [6], [4]]),
+        ({"name": "BEL"}, [[1, 4, 6, 7]]),
+        ({"name": "bel", "limit": 3}, [[1, 4, 6], [7]]),
+        ({"name": "rex darcy"}, [[9]]),
         ({"name": "bella", "limit": 1}, [[1], [6]]),
         ({"name": "STRASS"}, [[3]]),
-        ({"name": "rex"}, [[9, 2]]),
-        ({"name": "darcy", "limit": 1}, [[9], [8]]),
+        ({"name": "rex"}, [[2, 9]]),
+        ({"name": "darcy", "limit": 1}, [[8], [9]]),
         ({"name": "MR. DAR"}, [[8]]),
-        ({"name": "r", "limit": 1}, [[9], [2]]),
+        ({"name": "r", "limit": 1}, [[2], [9]]),
         ({"name": "d\u00e4", "status": "sold"}, [[9]]),
-        ({"name": "darcy", "id": [8, 9, 1], "limit": 1}, [[9], [8]]),
+        ({"name": "darcy", "id": [8, 9, 1], "limit": 1}, [[8], [9]]),
         ({"name": "eb"}, [[5]]),
         ({"name": "e\u0301b"}, [[5]]),
-        ({"name": "bel", "status": "sold", "limit": 1}, [[7], [4]]),
+        ({"name": "bel", "status": "sold", "limit": 1}, [[4], [7]]),
         ({"name": "bel", "status": "sold", "categoryId": 2}, [[4]]),
         ({"name": "bel", "id": [6, 2, 1, 99], "limit": 1}, [[1], [6]]),
         ({"name": "z"}, [[]]),
@@ -128,7 +129,7 @@ async def test_search_results_are_sorted_and_paged(service: Service, token: str)
         ({"hasStatus": "false", "name": "d"}, [[8]]),
         ({"hasStatus": "true", "limit": 4}, [[1, 2, 4, 6], [7, 9]]),
         ({"hasStatus": "true", "sort": "-id", "id": [1, 3, 9], "limit": 1}, [[9], [1]]),
-        ({"hasStatus": "true", "status": "sold", "name": "be"}, [[7, 4]]),
+        ({"hasStatus": "true", "status": "sold", "name": "be"}, [[4, 7]]),
         ({"hasStatus": "true", "categoryId": 9}, [[]]),
     ]
     for query, pages in expected:
@@ -139,18 +140,10 @@ async def test_search_results_are_sorted_and_paged(service: Service, token: str)
 
 async def test_the_next_link_keeps_the_search_and_its_filters(service: Service, token: str) -> None:
     page = await get(service, token, name="BEL", status="sold", limit=1)
-    assert [pet["id"] for pet in page.json()] == [7]
+    assert [pet["id"] for pet in page.json()] == [4]
     # The last one looked at is the second Bella.
-    position = "AAAAAAAAAAY.YmVsbGE"
-    target = f"{SERVICE_URL}/v1/pets?name=BEL&status=sold&limit=1&cursor={position}"
+    target = f"{SERVICE_URL}/v1/pets?name=BEL&status=sold&limit=1&cursor={BY_ID.encode(6)}"
     assert page.links["next"]["url"] == target
-
-
-async def test_a_cursor_has_the_word_that_matched_if_it_is_not_the_first(
-    service: Service, token: str
-) -> None:
-    page = await get(service, token, name="rex", limit=1)
-    assert page.links["next"]["url"].endswith("&cursor=AAAAAAAAAAk.ZGFyY3kgcmV4.cmV4")
 
 
 @pytest.mark.each_database
@@ -177,7 +170,7 @@ async def test_a_change_shows_in_the_next_search(service: Service, token: str) -
     assert await walk(service, token, hasStatus="false") == [[3, 5, 8]]
     await service.request("PATCH", "/v1/pets/3", token, json={"status": "sold"})
     assert await walk(service, token, hasStatus="false") == [[5, 8]]
-    assert await walk(service, token, name="re") == [[9, 2]]
+    assert await walk(service, token, name="re") == [[2, 9]]
     await service.request("PATCH", "/v1/pets/2", token, json={"name": "Waldi"})
     assert await walk(service, token, name="re") == [[9]]
     assert await walk(service, token, name="wal") == [[2]]

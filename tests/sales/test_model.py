@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from msgspec import UNSET, UnsetType
 
 from petstore.clock import DAY, HOUR, utc
+from petstore.domain.time_zones import zone_of
 from petstore.errors import InvalidParameter
-from petstore.sales.model import DayRange, day_range, start_of, stretches, zone_of
+from petstore.sales.model import DayRange, day_range, start_of, stretches
 from support.exploration import explored
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -70,7 +71,7 @@ def test_an_unknown_time_zone_is_refused(name: str) -> None:
 )
 def test_a_range_that_is_none_is_refused(first: Day, last: Day, message: str) -> None:
     with pytest.raises(InvalidParameter, match=f"^{message}"):
-        day_range(first, last, "UTC", NOON)
+        day_range(first, last, ZoneInfo("UTC"), NOON)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_a_range_that_is_none_is_refused(first: Day, last: Day, message: str) ->
 def test_a_range_ends_today_and_has_seven_days_by_default(
     first: Day, last: Day, zone: str, expected: tuple[str, str]
 ) -> None:
-    found = day_range(first, last, zone, NOON)
+    found = day_range(first, last, ZoneInfo(zone), NOON)
     assert (str(found.first), str(found.last)) == expected
 
 

@@ -55,6 +55,8 @@ async def test_the_last_seven_days_are_counted_by_default(send: Send) -> None:
     assert found["rows"][-1] == {
         "orders": 1,
         "amount": 500,
+        "returns": 0,
+        "refunded": 0,
         "currency": "USD",
         "day": "2026-12-01",
     }
@@ -68,7 +70,8 @@ async def test_days_are_those_of_the_time_zone(send: Send) -> None:
 
 async def test_sales_are_counted_by_category(send: Send) -> None:
     (row,) = (await sales(send, "?by=category"))["rows"]
-    assert row == {"orders": 1, "amount": 500, "currency": "USD", "categoryId": 7}
+    counted = {"orders": 1, "amount": 500, "returns": 0, "refunded": 0}
+    assert row == {**counted, "currency": "USD", "categoryId": 7}
 
 
 async def test_orders_are_in_the_currency_of_the_store(service: Service, send: Send) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import re
+from pathlib import Path
 
 import httpx
 import pytest
@@ -9,12 +10,12 @@ import pytest
 from petstore.categories.model import CategoryCreate
 from petstore.clock import DAY, HOUR, Milliseconds
 from petstore.events.store import Change
-from petstore.orders.model import OrderCreate
-from petstore.orders.store import place_order
+from petstore.orders.model import OrderCreate, OrderPatch
+from petstore.orders.store import place_order, update_order
 from petstore.pets.model import NewPet
 from support.changes import create_category, create_pets
 from support.manual_clock import ManualClock
-from support.service import Service
+from support.service import Service, running_service
 from support.stores import do
 from support.visitor import Visitor, signed_in
 from support.visitor import words as words_of
@@ -65,7 +66,7 @@ async def test_whoever_reads_orders_sees_the_sales(service: Service) -> None:
     await sell(service, NOON, 100, category=7)
     page = await reader.get("/sales")
     assert page.status_code == 200
-    assert rows(page, "Sales by category ") == ["category 7 1 1.00 USD 0.00 USD 100%"]
+    assert rows(page, "Sales by category ") == ["category 7 1 $1.00 $0.00 100%"]
 
 
 async def test_the_page_begins_with_the_last_seven_days(service: Service, ada: Visitor) -> None:
@@ -74,18 +75,18 @@ async def test_the_page_begins_with_the_last_seven_days(service: Service, ada: V
     await sell(service, NOON - 7 * DAY, 5_000)
     page = await ada.get("/sales")
     text = words(page)
-    assert "25 Nov 2026 to 1 Dec 2026 250.00 USD 2 orders, 125.00 USD on average" in text
-    assert "The 7 days before, 18 Nov 2026 to 24 Nov 2026: 1 order for 50.00 USD." in text
-    assert "The days are those of UTC. Today is not over." in text
+    assert "25 Nov 2026 to 1 Dec 2026 $250.00 2 orders, $125.00 on average" in text
+    assert "The 7 days before, 18 Nov 2026 to 24 Nov 2026: 1 order for $50.00." in text
+    assert "Today so far. An order counts on the day of its delivery" in text
     assert rows(page, "Sales by day") == [
-        "Wed 25 Nov 2026 1 1.00 USD",
-        *(f"{day} Nov 2026 0 0.00 USD" for day in ("Thu 26", "Fri 27", "Sat 28", "Sun 29")),
-        "Mon 30 Nov 2026 1 249.00 USD",
-        "Tue 1 Dec 2026 (so far) 0 0.00 USD",
+        "Wed 25 Nov 2026 1 $1.00",
+        *(f"{day} Nov 2026 0 $0.00" for day in ("Thu 26", "Fri 27", "Sat 28", "Sun 29")),
+        "Mon 30 Nov 2026 1 $249.00",
+        "Tue 1 Dec 2026 (so far) 0 $0.00",
     ]
-    assert "Amount by day: 250.00 USD in all; the most, 249.00 USD, on 30 Nov" in page.text
+    assert "Amount by day: $250.00 in all; the most, $249.00, on 30 Nov" in page.text
     assert "Orders by day: 2 orders in all; the most, 1, on 25 Nov" in page.text
-    assert "<title>1 Dec so far: 0.00 USD</title>" in page.text
+    assert "<title>1 Dec so far: $0.00</title>" in page.text
 
 
 async def test_a_range_of_more_than_92_days_is_shown_by_month(
@@ -98,12 +99,12 @@ async def test_a_range_of_more_than_92_days_is_shown_by_month(
         await sell(service, at, amount, currency)
     page = await ada.get("/sales", **{"from": "2026-08-31", "to": "2026-12-01"})
     assert rows(page, "Sales by month") == [
-        "Aug 2026 0 0.00 USD",
-        *("Sep 2026 0 0.00 USD", "Sep 2026 1 9.00 EUR"),
-        *("Oct 2026 0 0.00 USD", "Nov 2026 2 3.00 USD", "Dec 2026 so far 1 1.00 USD"),
+        "Aug 2026 0 $0.00",
+        *("Sep 2026 0 $0.00", "Sep 2026 1 €9.00"),
+        *("Oct 2026 0 $0.00", "Nov 2026 2 $3.00", "Dec 2026 so far 1 $1.00"),
     ]
-    assert "Amount by month: 4.00 USD in all; the most, 3.00 USD, on Nov 2026" in page.text
-    assert "<title>Sep 2026: 0.00 USD</title>" in page.text
+    assert "Amount by month: $4.00 in all; the most, $3.00, on Nov 2026" in page.text
+    assert "<title>Sep 2026: $0.00</title>" in page.text
     assert "Download by month" in page.text
     short = await ada.get("/sales", **{"from": "2026-09-01"})
     assert "Sales by month" not in short.text
@@ -125,7 +126,7 @@ async def test_a_year_has_no_month_twice_and_a_long_range_stays_light(
 
 async def test_days_without_sales_say_so(ada: Visitor) -> None:
     text = words(await ada.get("/sales", **WEEK))
-    assert "0.00 USD 0 orders The 7 days before" in text
+    assert "$0.00 0 orders The 7 days before" in text
     assert "24 Nov 2026: nothing." in text
     assert "Nothing was sold on these days." in text
 
@@ -140,15 +141,15 @@ async def test_categories_have_their_share_the_largest_first(
         await sell(service, NOON, amount, currency, category)
     page = await ada.get("/sales")
     assert rows(page, "Sales by category USD") == [
-        "=Dogs 1 8.99 USD 0.00 USD 90%",
-        "category 2 1 1.00 USD 0.00 USD 10%",
-        "category 3 1 0.01 USD 0.00 USD <1%".replace("<", "&lt;"),
+        "=Dogs 1 $8.99 $0.00 90%",
+        "category 2 1 $1.00 $0.00 10%",
+        "category 3 1 $0.01 $0.00 <1%".replace("<", "&lt;"),
     ]
     assert rows(page, "Sales by category EUR") == [
-        "=Dogs 2 0.00 EUR 0.00 EUR 67%",
-        "category 2 1 0.00 EUR 0.00 EUR 33%",
+        "=Dogs 2 €0.00 €0.00 67%",
+        "category 2 1 €0.00 €0.00 33%",
     ]
-    assert "10.00 USD 3 orders, 3.33 USD on average 0.00 EUR 3 orders" in words(page)
+    assert "$10.00 3 orders, $3.33 on average €0.00 3 orders" in words(page)
 
 
 async def test_categories_are_beside_what_they_sold_before(service: Service, ada: Visitor) -> None:
@@ -158,8 +159,8 @@ async def test_categories_are_beside_what_they_sold_before(service: Service, ada
     ):
         await sell(service, at, amount, category=category)
     assert rows(await ada.get("/sales"), "Sales by category ") == [
-        "=Dogs 1 3.00 USD 1.00 USD 100%",
-        "category 3 0 0.00 USD 2.50 USD 0%",
+        "=Dogs 1 $3.00 $1.00 100%",
+        "category 3 0 $0.00 $2.50 0%",
     ]
 
 
@@ -173,7 +174,7 @@ async def test_the_largest_categories_are_shown_and_the_download_has_all(
     await sell(service, NOON, 5_000, category=101)
     page = await ada.get("/sales")
     shown = rows(page, "Sales by category ")
-    assert (len(shown), shown[0]) == (100, "category 101 1 50.00 USD 0.00 USD 5%")
+    assert (len(shown), shown[0]) == (100, "category 101 1 $50.00 $0.00 5%")
     assert not [row for row in shown if row.startswith("=Dogs")]
     assert more in words(page)
     sent = await ada.get("/sales/sales.csv", by="category")
@@ -186,8 +187,8 @@ async def test_one_day_is_beside_the_day_before_without_a_chart(
     await sell(service, NOON - 2 * DAY, 700)
     day = {"from": "2026-11-30", "to": "2026-11-30"}
     page = await ada.get("/sales", **day)
-    assert "30 Nov 2026 0.00 USD 0 orders The day before, 29 Nov 2026: 1 order for" in words(page)
-    assert "Today is not over" not in words(page)
+    assert "30 Nov 2026 $0.00 0 orders The day before, 29 Nov 2026: 1 order for" in words(page)
+    assert "Today so far" not in words(page)
     assert "Amount by day" not in page.text
 
 
@@ -202,16 +203,34 @@ async def test_the_first_days_of_all_have_none_before(ada: Visitor) -> None:
     assert "before" not in text
 
 
-async def test_the_days_are_those_of_the_browser(service: Service, ada: Visitor) -> None:
-    await sell(service, NOON - 2 * HOUR, 700)
-    ada.client.cookies.set("petstore_time_zone", "Pacific/Kiritimati")  # where it is Wednesday
+async def test_the_days_are_those_of_the_shop(database: Path, clock: ManualClock) -> None:
+    zone = "Pacific/Kiritimati"  # where it is Wednesday
+    async with running_service(database, clock, time_zone=zone) as service:
+        await sell(service, NOON - 2 * HOUR, 700)
+        page = await (await signed_in(service)).get("/sales")
+        assert "Times in Pacific/Kiritimati." in page.text
+        assert "Wed 2 Dec 2026 (so far) 1 $7.00" in rows(page, "Sales by day")
+
+
+async def test_a_return_is_a_minus_on_its_own_day(service: Service, ada: Visitor) -> None:
+    await sell(service, NOON - DAY, 10_000)
+    await sell(service, NOON, 5_000)
+    patch = OrderPatch(status="returned", refund=8_000)
+    await service.store.write(update_order(Change(NOON), 1, patch))
     page = await ada.get("/sales")
-    assert "The days are those of Pacific/Kiritimati." in words(page)
-    assert "Wed 2 Dec 2026 (so far) 1 7.00 USD" in rows(page, "Sales by day")
-    ada.client.cookies.set("petstore_time_zone", "Mars/<Base>")
-    unknown = "The time zone of your browser, Mars/<Base>, is unknown here."
-    for path in ("/sales", "/today"):
-        assert f"The days are those of UTC. {unknown}" in words(await ada.get(path))
+    text = words(page)
+    assert "$70.00 2 orders, $75.00 on average" in text
+    assert "$150.00 sold, $80.00 refunded for 1 return." in text
+    assert rows(page, "Sales by day")[-2:] == [
+        "Mon 30 Nov 2026 1 $100.00",
+        "Tue 1 Dec 2026 (so far) 1 $50.00 $80.00",
+    ]
+    assert rows(page, "Sales by category ") == ["=Dogs 2 $150.00 $80.00 $0.00 100%"]
+    only = {"from": "2026-12-01", "to": "2026-12-01"}
+    assert "-$30.00 1 order" in words(await ada.get("/sales", **only))
+    today = words(await ada.get("/today"))
+    assert "Today so far -$30.00 1 pet, 1 returned" in today
+    assert 'href="/console/orders?from=2026-11-30&to=2026-11-30"' in page.text
 
 
 async def test_ranges_are_a_click_away(ada: Visitor) -> None:
@@ -269,26 +288,26 @@ async def test_tables_are_downloaded_as_csv(service: Service, ada: Visitor) -> N
         'attachment; filename="sales-by-day-2026-11-30-to-2026-12-01.csv"'
     )
     assert sent.text.removeprefix("\ufeff").splitlines() == [
-        "day,orders,amount,currency",
-        "2026-11-30,1,249.00,USD",
-        "2026-12-01,0,0.00,USD",
-        "2026-12-01,1,10.50,EUR",
+        "day,orders,amount,returns,refunded,currency",
+        "2026-11-30,1,249.00,0,0.00,USD",
+        "2026-12-01,0,0.00,0,0.00,USD",
+        "2026-12-01,1,10.50,0,0.00,EUR",
     ]
     sent = await ada.get("/sales/sales.csv", **days, by="month")
     assert sent.headers["content-disposition"] == (
         'attachment; filename="sales-by-month-2026-11-30-to-2026-12-01.csv"'
     )
     assert sent.text.removeprefix("\ufeff").splitlines() == [
-        "month,orders,amount,currency",
-        "2026-11,1,249.00,USD",
-        "2026-12,0,0.00,USD",
-        "2026-12,1,10.50,EUR",
+        "month,orders,amount,returns,refunded,currency",
+        "2026-11,1,249.00,0,0.00,USD",
+        "2026-12,0,0.00,0,0.00,USD",
+        "2026-12,1,10.50,0,0.00,EUR",
     ]
     sent = await ada.get("/sales/sales.csv", **days, by="category", separator="semicolon")
     assert sent.text.removeprefix("\ufeff").splitlines() == [
-        "categoryId;category;orders;amount;currency",
-        "1;'=Dogs;1;249,00;USD",
-        "2;category 2;1;10,50;EUR",
+        "categoryId;category;orders;amount;returns;refunded;currency",
+        "1;'=Dogs;1;249,00;0;0,00;USD",
+        "2;category 2;1;10,50;0;0,00;EUR",
     ]
 
 
@@ -296,10 +315,10 @@ async def test_sales_of_an_unknown_category_are_a_row(service: Service, ada: Vis
     await sell(service, NOON, 100)
     await service.store.write(do("UPDATE orders SET category_id = NULL"))
     assert rows(await ada.get("/sales"), "Sales by category ") == [
-        "other or unknown 1 1.00 USD 0.00 USD 100%"
+        "other or unknown 1 $1.00 $0.00 100%"
     ]
     sent = await ada.get("/sales/sales.csv", by="category")
-    assert sent.text.splitlines()[1] == ",other or unknown,1,1.00,USD"
+    assert sent.text.splitlines()[1] == ",other or unknown,1,1.00,0,0.00,USD"
 
 
 async def test_the_form_downloads_what_the_page_shows(ada: Visitor) -> None:

@@ -1,4 +1,4 @@
-"""Sales are counted by day and category, exactly, and those that were undone are not."""
+"""Sales and returns are counted by day and category, exactly."""
 
 from datetime import date, datetime
 from typing import Any
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 BERLIN = ZoneInfo("Europe/Berlin")
 FIRST, LAST = date(2026, 10, 24), date(2026, 10, 26)  # the clocks go back on the day between
-DAYS = day_range(FIRST, LAST, "Europe/Berlin", datetime.now(BERLIN))
+DAYS = day_range(FIRST, LAST, BERLIN, datetime.now(BERLIN))
 
 
 def at(day: int, hour: int, minute: int = 0, *, fold: int = 0) -> int:
@@ -86,9 +86,6 @@ async def test_sums_beyond_64_bits_are_exact(store: Store) -> None:
 
 
 async def test_only_a_delivered_order_is_a_sale(store: Store) -> None:
-    undone = await sell(store, at(24, 12), 100)
-    undo = OrderPatch(status="cancelled")
-    await store.write(update_order(Change(at(24, 12)), undone, undo))
     (pet,) = await store.write(create_pets([NewPet("Bella", 1, "available")]))
     placed = await store.write(place_order(Change(at(24, 12)), OrderCreate(pet.id, amount=9)))
     assert (await by_day(store))[0] == (24, "USD", 0, 0)
@@ -98,15 +95,39 @@ async def test_only_a_delivered_order_is_a_sale(store: Store) -> None:
     assert (await by_day(store))[2] == (26, "USD", 1, 9)
 
 
+async def test_a_return_counts_on_its_own_day_and_the_sale_stays_on_its_day(store: Store) -> None:
+    for category, refund in ((3, UNSET), (3, 30), (4, 0)):
+        sold = await sell(store, at(24, 12), 100, category=category)
+        patch = OrderPatch(status="returned", refund=refund)
+        await store.write(update_order(Change(at(26, 12)), sold, patch))
+    await sell(store, at(26, 12))
+    rows = await get_sales(store, DAYS, "day", "USD")
+    assert [(row.orders, row.amount, row.returns, row.refunded) for row in rows] == [
+        *((3, 300, 0, 0), (0, 0, 0, 0), (1, 0, 3, 130))
+    ]
+    of_day = day_range(LAST, LAST, BERLIN, datetime.now(BERLIN))
+    assert await get_sales(store, of_day, "category", "USD") == [
+        SalesRow(1, 0, 0, 0, "USD", category_id=1),
+        SalesRow(0, 0, 2, 130, "USD", category_id=3),
+        SalesRow(0, 0, 1, 0, "USD", category_id=4),
+    ]
+
+
+async def test_a_corrected_price_is_in_the_sales_of_its_day(store: Store) -> None:
+    sold = await sell(store, at(24, 12), 65_000)
+    await store.write(update_order(Change(at(26, 12)), sold, OrderPatch(amount=6_500)))
+    assert (await by_day(store))[0] == (24, "USD", 1, 6_500)
+
+
 async def test_sales_are_counted_by_the_category_of_their_time(store: Store) -> None:
     for category in (3, -(2**63), 3):
         await sell(store, at(24, 12), 100, category=category)
     await store.write(do("UPDATE pets SET category_id = 9"))
     await store.write(do("UPDATE orders SET category_id = NULL WHERE id = 3"))
     assert await get_sales(store, DAYS, "category", "USD") == [
-        SalesRow(1, 100, "USD", category_id=-(2**63)),
-        SalesRow(1, 100, "USD", category_id=3),
-        SalesRow(1, 100, "USD"),
+        SalesRow(1, 100, 0, 0, "USD", category_id=-(2**63)),
+        SalesRow(1, 100, 0, 0, "USD", category_id=3),
+        SalesRow(1, 100, 0, 0, "USD"),
     ]
 
 
@@ -120,14 +141,14 @@ async def test_categories_beyond_the_first_thousand_share_a_row(store: Store) ->
         )
     )
     rows = await get_sales(store, DAYS, "category", "USD")
-    assert rows[-1] == SalesRow(2, 2, "USD")
+    assert rows[-1] == SalesRow(2, 2, 0, 0, "USD")
     assert [row.category_id for row in rows[:-1]] == [*range(1, MAX_CATEGORIES + 1)]
 
 
 async def test_a_whole_year_is_counted(store: Store) -> None:
     for hour in range(0, 366 * 24, 73):
         await sell(store, at(1, 0) + hour * DAY // 24, 1)
-    year = day_range(date(2026, 10, 1), date(2027, 10, 1), "Europe/Berlin", datetime.now(BERLIN))
+    year = day_range(date(2026, 10, 1), date(2027, 10, 1), BERLIN, datetime.now(BERLIN))
     rows = await get_sales(store, year, "day", "USD")
     assert (len(rows), sum(row.orders for row in rows)) == (366, 121)
     assert {row.orders for row in rows} == {0, 1}
@@ -138,9 +159,9 @@ async def test_others_have_the_event_loop_between_the_weeks(
     store: Store, by: By, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("petstore.time_slices._SLICE_SECONDS", 0)
-    year = day_range(date(2026, 1, 1), date(2026, 12, 31), "UTC", datetime.now(BERLIN))
+    year = day_range(date(2026, 1, 1), date(2026, 12, 31), ZoneInfo("UTC"), datetime.now(BERLIN))
     turns = await turns_during(get_sales(store, year, by, "USD"))
-    assert turns > {"day": 50, "category": 13}[by]
+    assert turns > {"day": 100, "category": 13}[by]
 
 
 async def test_others_have_the_event_loop_between_categories(
@@ -156,6 +177,6 @@ async def test_others_have_the_event_loop_between_categories(
 async def test_a_category_has_one_row_for_many_weeks(store: Store) -> None:
     await sell(store, at(1, 12), 5)
     await sell(store, at(26, 12), 7)
-    month = day_range(date(2026, 10, 1), LAST, "Europe/Berlin", datetime.now(BERLIN))
+    month = day_range(date(2026, 10, 1), LAST, BERLIN, datetime.now(BERLIN))
     (row,) = await get_sales(store, month, "category", "USD")
     assert (row.orders, row.amount) == (2, 12)

@@ -158,10 +158,8 @@ def assert_of_one_moment(
     with its order and with the inventory.
     """
     statuses = {number: status for number, *_, status, _words in there["pets"]}
-    ordered = {
-        number: pet_id
-        for number, *_, pet_id, _placed_at, _reserved_until, _ship_date, _status in there["orders"]
-    }
+    # The key is first, and the other columns are in alphabetical order: seven follow this one.
+    ordered = {row[0]: row[-8] for row in there["orders"]}
     assert set(pets) <= set(statuses)
     assert set(orders) <= set(ordered)
     held = [pet_id for pet_id, status in statuses.items() if status == "pending"]

@@ -23,6 +23,7 @@ class _Reader(HTMLParser):
         super().__init__()
         self.forms: list[PageForm] = []
         self._open = False
+        self._action = ""
         self._select = ""
         self._in_button = False
         self._text = ""
@@ -32,11 +33,17 @@ class _Reader(HTMLParser):
         if tag == "form":
             self._open = found.get("method") == "post"
             if self._open:
-                self.forms.append(PageForm(found["action"].removeprefix("/console"), {}, ""))
+                self._action = found["action"]
+                self.forms.append(PageForm(self._action.removeprefix("/console"), {}, ""))
         elif tag == "button":
             # One of these sends nothing; others mend a field, or are there for the Enter key.
             is_other = found.get("type") == "button" or "name" in found or "aria-hidden" in found
-            self._in_button = not is_other
+            self._in_button = self._open and not is_other
+            if self._in_button:
+                # Each button of a form sends the same fields, perhaps elsewhere.
+                path = found.get("formaction", self._action).removeprefix("/console")
+                form = self.forms.pop() if not self.forms[-1].button else self.forms[-1]
+                self.forms.append(PageForm(path, form.fields, ""))
         elif self._open:
             self._add(tag, found, self.forms[-1].fields)
 

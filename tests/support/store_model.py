@@ -22,7 +22,8 @@ _PET_MOVES = {
 _ORDER_MOVES = {
     "placed": ("approved", "cancelled"),
     "approved": ("delivered", "cancelled"),
-    "delivered": (),
+    "delivered": ("returned",),
+    "returned": (),
     "cancelled": (),
 }
 
@@ -64,7 +65,6 @@ class StoreModel:
     ends: dict[int, int] = field(default_factory=dict)  # of reservations, by order
     last_ids: dict[str, int] = field(default_factory=dict)
     sold: dict[int, int] = field(default_factory=dict)  # the category, by order
-    undo_ends: dict[int, int] = field(default_factory=dict)  # of sales, by order
 
     def respond(self, ask: Ask) -> Reply:
         """Apply ``ask`` and return its response."""
@@ -127,12 +127,15 @@ class StoreModel:
         today = datetime.fromtimestamp(self.now // 1000, UTC).date()
         days = [today - timedelta(days=ago) for ago in range(6, -1, -1)]
         by = query.get("by", "day")
-        rows: dict[Any, list[int]] = {str(day): [] for day in days} if by == "day" else {}
+        rows: dict[Any, list[int]] = {str(day): [0] * 4 for day in days} if by == "day" else {}
         for number, order in self.orders.items():
-            day = order.get("deliveredAt", "")[:10]
-            if str(days[0]) <= day <= str(today):
-                key = day if by == "day" else self.sold[number]
-                rows.setdefault(key, []).append(order.get("amount", 0))
+            for place, (when, what) in enumerate((("delivered", "amount"), ("returned", "refund"))):
+                day = order.get(f"{when}At", "")[:10]
+                if str(days[0]) <= day <= str(today):
+                    row = rows.setdefault(day if by == "day" else self.sold[number], [0] * 4)
+                    row[2 * place] += 1
+                    row[2 * place + 1] += order.get(what, 0)
+        columns = ("orders", "amount", "returns", "refunded")
         name = "day" if by == "day" else "categoryId"
         return {
             "from": str(days[0]),
@@ -140,8 +143,8 @@ class StoreModel:
             "timeZone": "UTC",
             "by": by,
             "rows": [
-                {"orders": len(found), "amount": sum(found), "currency": "USD", name: key}
-                for key, found in sorted(rows.items())
+                {**dict(zip(columns, row, strict=True)), "currency": "USD", name: key}
+                for key, row in sorted(rows.items())
             ],
         }
 
@@ -223,7 +226,6 @@ class StoreModel:
             pet["status"] = "sold"
             order |= {"status": "delivered", "deliveredAt": order["placedAt"]}
             self.sold[order_id] = pet["categoryId"]
-            self.undo_ends[order_id] = self.now + 60_000
             return order
         pet["status"] = "pending"
         if self.reservation_minutes:
@@ -232,20 +234,21 @@ class StoreModel:
         return order
 
     def _patch_orders(self, order: Record, body: Record) -> None:
-        if body.keys() & {"shipDate", "buyer", "amount"} and order["status"] not in OPEN:
-            raise Refused(409, "order_closed")
+        status: str = body.get("status") or order["status"]
         if "status" in body:
-            is_undo = body["status"] == "cancelled" and self._can_be_undone(order)
-            if not is_undo:
-                self._check_move(order, body["status"])
-            self._move(order, body["status"])
+            self._check_move(order, status)
+        if body.keys() & {"refund", "returnReason"} and status != "returned":
+            raise Refused(400, "invalid_body")
+        amount = body.get("amount", order.get("amount"))
+        whole = amount if "status" in body and status == "returned" else None
+        refund = body.get("refund", order.get("refund", whole))
+        if refund is not None and (amount is None or refund > amount):
+            raise Refused(400, "invalid_body")
+        if "status" in body:
+            self._move(order, status)
         if "amount" in body:
-            order["currency"] = None if body["amount"] is None else "USD"
-        _merge(order, body)
-
-    def _can_be_undone(self, order: Record) -> bool:
-        end = self.undo_ends.get(order["id"], 0)
-        return order["status"] == "delivered" and self.now < end
+            order["currency"] = None if amount is None else "USD"
+        _merge(order, body | ({} if refund is None else {"refund": refund}))
 
     def _delete_orders(self, order: Record) -> None:
         if order["status"] != "cancelled":
@@ -259,14 +262,17 @@ class StoreModel:
     def _move(self, order: Record, status: str) -> None:
         was, end = order["status"], self.ends.pop(order["id"], self.now)
         order.pop("reservedUntil", None)
-        order.pop("deliveredAt", None)
-        order |= {"status": status, "complete": status == "delivered"}
+        order |= {"status": status, "complete": status in ("delivered", "returned")}
         order[f"{status}At"] = text_of(min(self.now, end) if was == "placed" else self.now)
         pet = self.pets.get(order["petId"], {})
-        later = [each for each in self.orders.values() if each["petId"] == order["petId"]][-1]
-        if was == "delivered" and (pet.get("status") != "sold" or later is not order):
+        sold_again = any(
+            each["petId"] == order["petId"] and each["status"] == "delivered"
+            for number, each in self.orders.items()
+            if number > order["id"]
+        )
+        if status == "returned" and (pet.get("status") != "sold" or sold_again):
             return
-        after = {"cancelled": "available", "delivered": "sold"}.get(status)
+        after = {"cancelled": "available", "delivered": "sold", "returned": "available"}.get(status)
         if after is not None:
             pet["status"] = after
         if status == "delivered":

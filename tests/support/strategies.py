@@ -1,11 +1,12 @@
 """Hypothesis strategies: bodies, pets, tokens, and traces of requests."""
 
+import re
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
 from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
-from petstore.domain.fields import INT64_MAX, INT64_MIN
+from petstore.domain.fields import INT64_MAX, INT64_MIN, NOT_BLANK
 from petstore.domain.plans import Limits
 
 int64s = st.integers(INT64_MIN, INT64_MAX)
@@ -15,7 +16,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]))
 
 pet_names = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=255
-).filter(lambda name: not name.isspace())
+).filter(re.compile(NOT_BLANK).search)
 
 new_pets: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {"name": pet_names, "categoryId": int64s},

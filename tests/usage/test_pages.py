@@ -128,7 +128,7 @@ async def test_deprecated_calls_are_shown_with_their_sunset_and_replacement(
     assert "&lt;b&gt;till&lt;/b&gt;/1" in html
     words = text_of(html)
     assert "GET /v1/pets/{petId} Use instead: GET /v1/pets, with id" in words
-    assert "5 Dec 2030, 00:00 UTC" in words
+    assert "5 Dec 2030, 00:00" in words
 
 
 # The key
@@ -247,7 +247,7 @@ async def test_the_newest_24_refused_rows_are_shown_in_words(service: Service) -
         counter.count("refused", owner.key_id, name, hour)
     words = await usage_of(owner)
     for row in ("List pets 2", "A path or a method that there is not 1", "ofAnotherVersion 1"):
-        assert f"1 Dec 2026, 12:00 UTC {row}" in words
+        assert f"1 Dec 2026, 12:00 {row}" in words
     for hours in range(1, 23):
         counter.count("refused", owner.key_id, "listPets", hour - hours)
     html = (await owner.get("/usage")).text

@@ -44,7 +44,8 @@ async def _list(context: Context, call: Call[None, ListCategoriesQuery]) -> Resu
             msg = "id: expected no id together with name"
             raise InvalidParameter(msg)
         start = query.start(BY_NAME)
-        return page_result(await search_categories(store, query.name, start, query.limit), BY_NAME)
+        found, after = await search_categories(store, query.name, start, query.limit)
+        return Result(found, "" if after is None else BY_NAME.encode(after))
     page = await list_categories(store, query.after, query.limit, query.id)
     ids = range(min(query.id), max(query.id) + 1) if query.id else page.ids
     return page_result(page, extent=PageRange.of("category", ids))

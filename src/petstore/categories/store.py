@@ -14,11 +14,10 @@ from petstore.databases.contract import (
     placeholder_list,
     placeholders,
 )
-from petstore.databases.pages import Matches, Page, found, read_page
+from petstore.databases.pages import Page, found, read_page
 from petstore.domain.decoding import at_places
 from petstore.domain.fields import merged
 from petstore.domain.names import end_of_prefix, name_key
-from petstore.domain.words import MatchPosition, position_at_start
 from petstore.errors import CategoryInUse, CategoryNameTaken, UnknownCategory
 from petstore.events.model import resource_event
 from petstore.events.store import Change
@@ -40,9 +39,12 @@ async def list_categories(
 
 
 async def search_categories(
-    store: Reader, prefix: str, after: MatchPosition | None, limit: int
-) -> Matches[Category]:
-    """Return the first ``limit`` categories behind ``after`` whose names begin with ``prefix``."""
+    store: Reader, prefix: str, after: str | None, limit: int
+) -> tuple[list[Category], str | None]:
+    """Return the first ``limit`` categories whose names begin with ``prefix``, by their keys.
+
+    They come behind the key ``after``; the other result is the key that the next page is behind.
+    """
     first = name_key(prefix)
     end = end_of_prefix(first)
     begin = ">=" if after is None else ">"
@@ -50,14 +52,12 @@ async def search_categories(
     rows = await store.read(
         Statement(
             f"{_SELECT} WHERE {conditions} ORDER BY name_key LIMIT ?1",
-            (limit + 1, first if after is None else after.name, *filter(None, [end])),
+            (limit + 1, first if after is None else after, *filter(None, [end])),
             name="search_categories",
         )
     )
     found = [CATEGORIES.read(row) for row in rows[:limit]]
-    has_more = len(rows) > limit
-    last = position_at_start(name_key(found[-1].name), found[-1].id) if has_more else None
-    return Matches(found, last)
+    return found, name_key(found[-1].name) if len(rows) > limit else None
 
 
 async def get_category(store: Reader, category_id: int) -> Category:

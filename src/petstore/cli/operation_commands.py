@@ -18,6 +18,7 @@ from petstore.cli.options import (
     MOMENT,
     NONE,
     TEXT,
+    Amount,
     Integer,
     OrWord,
     duration,
@@ -64,6 +65,8 @@ class OperationField(NamedTuple):
                 kind = click.Choice(choices)
             case {"minimum": low, "maximum": high} if self.name.endswith("_seconds"):
                 kind = duration(low, high)
+            case {"minimum": low, "maximum": high} if self.name in ("amount", "refund"):
+                kind = Amount(low, high)
             case {"minimum": low, "maximum": high} if low != INT64_MIN:
                 kind = Integer(low, high)
             case {"type": "integer"}:

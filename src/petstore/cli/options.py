@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
 from datetime import date
@@ -34,6 +35,18 @@ class Integer(click.IntRange):
         if number is None:
             self.fail(f"{value!r} is not a valid integer.", param, ctx)
         return super().convert(number, param, ctx)
+
+
+class Amount(Integer):
+    """An amount of money as the interface has it, in the smallest unit of the currency."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        if isinstance(value, str) and (parts := re.fullmatch(r"([0-9]+)[.,]([0-9]{2})", value)):
+            whole = int("".join(parts.groups()))
+            self.fail(
+                f"expected the smallest unit, such as cents: {whole} for {value}.", param, ctx
+            )
+        return super().convert(value, param, ctx)
 
 
 ID = Integer(1, 2**63 - 1)

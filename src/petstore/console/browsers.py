@@ -14,8 +14,6 @@ from petstore.sessions.model import STAYS, DeviceCookie, known_browser
 _SESSION = "petstore_console"
 _KNOWN = "petstore_known"
 _NOTICE = "petstore_notice"
-# The script sets it: no header tells the time zone.
-_TIME_ZONE = b"petstore_time_zone="
 _SECURE = "__Host-"
 _KNOWN_LIFE: Milliseconds = 365 * DAY
 # An attacker must not let us look at thousands: the name may be anywhere, also in other values.
@@ -75,10 +73,13 @@ def notice_cookie(signed: str, root: str) -> bytes:
     return _set_cookie(_NOTICE, signed, root, MINUTE if signed else 0)
 
 
-def time_zone_of(request: Request) -> str:
-    """Return what the script says is the time zone of the browser, empty if it does not."""
-    _, _, rest = request.fields.get(b"cookie", b"").partition(_TIME_ZONE)
-    return rest.partition(b";")[0].strip().decode("latin-1")
+def place_of(request: Request, root: str, name: str) -> str:
+    """Return the query with which a list was last seen: its filters and its page."""
+    return _cookie(request, f"petstore_{name}", root)
+
+
+def place_cookie(name: str, query: str, root: str) -> bytes:
+    return _set_cookie(f"petstore_{name}", query, root, None if query else 0)
 
 
 def device_of(request: Request) -> str:

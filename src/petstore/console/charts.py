@@ -59,7 +59,7 @@ class Bars(NamedTuple):
         ]
 
     def in_words(self, value: int) -> str:
-        """Return a value with what is counted, such as ``3 requests`` or ``1 249.50 USD``."""
+        """Return a value with what is counted, such as ``3 requests`` or ``$1,249.50``."""
         if self.currency:
             return money_in_words(value, self.currency)
         return f"{grouped(value)} {self.unit}"

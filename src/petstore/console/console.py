@@ -118,7 +118,7 @@ class Console:
         self._bodies = bodies
         self._public_url = public_url
         self._sessions = Sessions(services)
-        self._templates = templates()
+        self._templates = templates(services.time_zone)
         self._routes = Routes(HOME, PAGES)
 
     async def __call__(self, exchange: Exchange, receive: Receive) -> Response:

@@ -293,7 +293,6 @@ send a ``box`` or ``boxes`` that nobody checked."""
 
 _OPENED = "was_"
 _OWN_PASSWORD = {"current": "Your own password"}
-_WITHOUT_ZONE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?")
 
 
 class Field(NamedTuple):
@@ -502,13 +501,6 @@ def undo_fields(before: Texts, after: Texts, version: str = "") -> dict[str, str
 
 def optional(text: str) -> str | None:
     return text or None
-
-
-def utc_moment(typed: str) -> str | None:
-    """Return a typed moment as the interface takes it. Without a zone it is in UTC."""
-    if _WITHOUT_ZONE.fullmatch(typed) is None:
-        return typed or None
-    return f"{typed}{':00' if typed.count(':') == 1 else ''}Z"
 
 
 def words(texts: Iterable[str]) -> str:

@@ -7,13 +7,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 from markupsafe import Markup
 from msgspec import UNSET, json
 
 from petstore.categories.store import names_of_categories
 from petstore.clock import Milliseconds, milliseconds
-from petstore.console.numbers import shown_money
+from petstore.console.numbers import money_in_words
 from petstore.console.page import HOME, PageRequest, Undo
 from petstore.console.templates import shown_time
 from petstore.errors import CursorExpired, InvalidParameter, NotFound
@@ -208,7 +209,7 @@ async def lines_of(
     categories = await names_of_categories(store, ids) if ids else {}
     begun = {each.data["petId"] for each in events if begins_order(each)}
     pets = await names_of_pets(store, begun)
-    facts = SentenceFacts(visit.home, orders, categories, pets)
+    facts = SentenceFacts(visit.home, visit.time_zone, orders, categories, pets)
     names = await names_of(visit, {each.actor for each in events})
     return [
         HistoryLine(
@@ -298,6 +299,7 @@ _VERBS = {
     "category.deleted": "deleted",
     "order.approved": "approved",
     "order.delivered": "delivered",
+    "order.returned": "returned",
     "order.cancelled": "cancelled",
     "key.created": "added",
     "key.revoked": "revoked",
@@ -318,6 +320,7 @@ _STATES: dict[tuple[Any, Any], Markup] = {
 _BY_ORDER = {
     "order.placed": Markup("reserved {it} with {order}"),
     "order.delivered": Markup("sold {it} with {order}"),
+    "order.returned": Markup("returned {order}, so {it} is available again"),
     "order.cancelled": Markup("cancelled {order}, so {it} is available again"),
     "order.lapsed": Markup("made {it} available again, because {order} lapsed"),
 }
@@ -349,6 +352,7 @@ class SentenceFacts(NamedTuple):
     """
 
     home: str
+    zone: ZoneInfo
     orders: Mapping[int, PastEvent] = {}
     categories: Mapping[int, str] = {}
     pets: Mapping[int, str] = {}
@@ -441,10 +445,10 @@ def _change(event: PastEvent, name: str, facts: SentenceFacts, it: Markup, of_it
 
 def _price_change(event: PastEvent, of_it: Markup) -> Markup:
     previous, data = event.previous or {}, event.data
-    new = shown_money(data["amount"], data["currency"])
+    new = money_in_words(data["amount"], data["currency"])
     if previous["amount"] is None:
         return Markup("set the price{} to {}").format(of_it, new)
-    old = shown_money(previous["amount"], previous.get("currency") or data["currency"])
+    old = money_in_words(previous["amount"], previous.get("currency") or data["currency"])
     return Markup("changed the price{} from {} to {}").format(of_it, old, new)
 
 
@@ -452,7 +456,7 @@ def _value(name: str, value: Any, facts: SentenceFacts) -> Markup:
     if name == "categoryId":
         value = facts.categories.get(value, value)
     elif name.endswith(_MOMENTS):
-        return shown_time(value)
+        return shown_time(value, facts.zone)
     elif isinstance(value, list):
         value = ", ".join(value)
     return Markup("<bdi>{}</bdi>").format(value)

@@ -1,6 +1,7 @@
 """Numbers and amounts of money as people read and type them; in the store, in the smallest unit."""
 
 import re
+from unicodedata import category, decimal, normalize
 
 from markupsafe import Markup
 
@@ -21,9 +22,51 @@ _DECIMALS = {
     **dict.fromkeys(("CLF", "UYW"), 4),
 }
 _HUNDREDTHS = 2
-# What people type in place of a code. The page shows most other currencies by their code.
-_SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹"}
-_SPACES = " '\N{RIGHT SINGLE QUOTATION MARK}\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}"
+# The sign of a currency in pages comes first, then what else people and browsers write for it.
+_NAMES = {
+    "AUD": "A$ $ AU$",
+    "BRL": "R$",
+    "CAD": "CA$ $ C$",
+    "CHF": "CHF Fr. SFr.",
+    "CNY": "CN¥ ¥ 元 RMB",
+    "CZK": "Kč",
+    "DKK": "DKK kr. kr",
+    "EUR": "€ euros euro",
+    "GBP": "£",
+    "HKD": "HK$ $",
+    "ILS": "₪",
+    "INR": "₹ Rs. Rs",
+    "JPY": "¥ JP¥ 円 yen",
+    "KRW": "₩ 원",
+    "KWD": "KWD KD د.ك.",
+    "MXN": "MX$ $",
+    "NGN": "₦",
+    "NOK": "NOK kr. kr",
+    "NZD": "NZ$ $",
+    "PHP": "₱",
+    "PLN": "zł",
+    "RUB": "₽",
+    "SEK": "SEK kr. kr",
+    "SGD": "S$ $ SG$",
+    "THB": "฿",
+    "TRY": "₺ TL",
+    "TWD": "NT$ $",
+    "UAH": "₴",
+    "USD": "$ US$ dollars dollar",
+    "VND": "₫",
+    "ZAR": "R",
+}
+_SEPARATORS = str.maketrans(
+    "\N{ARABIC THOUSANDS SEPARATOR}\N{ARABIC DECIMAL SEPARATOR}\N{RIGHT SINGLE QUOTATION MARK}",
+    ",.'",
+)
+# "249,-" and "249." have no decimals, for which dashes may stand.
+_NO_DECIMALS = re.compile(r"(?<=[0-9])[.,][-\N{EN DASH}\N{EM DASH}]{0,2}$")
+_AMOUNT = re.compile(
+    r"(?P<whole>[0-9]{1,16}|[1-9][0-9]{0,2}(?P<by>[.,' ])(?:[0-9]{2,3}(?P=by))*[0-9]{3})"
+    r"(?:(?P<point>[.,])(?P<fraction>[0-9]+))?"
+)
+_THOUSANDS = 3
 
 
 def grouped(number: int) -> str:
@@ -50,40 +93,52 @@ def _decimals_of(currency: str) -> int:
     return _DECIMALS.get(currency, _HUNDREDTHS)
 
 
-def typed_amount(text: str, currency: str) -> int | None:
+def typed_amount(text: str, currency: str, name: str = "amount") -> int | None:
     """Return what a person typed as an amount, ``None`` if that is nothing.
 
     Thousands may be grouped, and decimals come after a point or a comma: ``1,249.50`` and
-    ``1.249,5`` are the same. The code or the symbol of the currency may stand before or behind.
+    ``1.249,5`` are the same. Signs and names of the currency may stand before or behind. What could
+    be thousands or decimals is refused with a question.
     """
-    bare = text
-    for mark in (currency, _SYMBOLS.get(currency, currency)):
-        bare = bare.removeprefix(mark).removesuffix(mark).strip()
-    if not bare and bare == text:
+    if not text.strip():
         return None
-    decimals = _decimals_of(currency)
-    match = _pattern(decimals).fullmatch(bare)
-    if match is None:
-        raise _no_price(currency)
-    whole, fraction = re.sub(r"[^0-9]", "", match["whole"]), match["fraction"] or ""
+    decimals, match = _decimals_of(currency), _AMOUNT.fullmatch(_bare(text, currency))
+    if match is None or match["by"] == (match["point"] or ""):
+        raise _no_price(name, currency)
+    whole, fraction = re.sub("[^0-9]", "", match["whole"]), match["fraction"] or ""
+    could_be_thousands = (
+        len(fraction) == _THOUSANDS >= len(whole) and match["by"] is None and whole[0] != "0"
+    )
+    if could_be_thousands and (decimals == 0 or (match["point"], decimals) == (",", _HUNDREDTHS)):
+        whole, fraction = whole + fraction, ""
+    elif could_be_thousands and (match["point"], decimals) != (".", _THOUSANDS):
+        many = money_in_words(int(whole + fraction) * 10**decimals, currency)
+        few = money_in_words(int(whole + fraction.ljust(decimals, "0")[:decimals]), currency)
+        raise _no_price(name, currency, f"is {match[0]} {many} or {few}? ")
+    if len(fraction) > decimals:
+        raise _no_price(name, currency)
     amount = int(whole + fraction.ljust(decimals, "0"))
     if amount > MAX_AMOUNT:
-        raise _no_price(currency)
+        msg = f"{name}: expected at most {money_in_words(MAX_AMOUNT, currency)}"
+        raise InvalidBody(msg)
     return amount
 
 
-def _pattern(decimals: int) -> re.Pattern[str]:
-    # A point before three digits divides thousands, unless the currency has three decimals.
-    separators = _SPACES if decimals > _HUNDREDTHS else f"{_SPACES}.,"
-    fraction = rf"(?:[.,](?P<fraction>[0-9]{{1,{decimals}}}))?" if decimals else "(?P<fraction>)"
-    groups = rf"[1-9][0-9]{{0,2}}(?P<group>[{separators}])[0-9]{{3}}(?:(?P=group)[0-9]{{3}})*"
-    return re.compile(rf"(?P<whole>{groups}|[0-9]{{1,16}}){fraction}")
+def _bare(text: str, currency: str) -> str:
+    """Return a typed amount without names of its currency, in digits and separators of ASCII."""
+    typed = (str(decimal(c)) if c.isdecimal() else c for c in normalize("NFKC", text))
+    # Marks of text direction show nothing.
+    bare = "".join(c for c in typed if category(c) != "Cf").translate(_SEPARATORS).casefold()
+    for name in sorted([currency, *_NAMES.get(currency, "").split()], key=len, reverse=True):
+        bare = bare.strip().removeprefix(name.casefold()).removesuffix(name.casefold())
+    return _NO_DECIMALS.sub("", bare.strip())
 
 
-def _no_price(currency: str) -> InvalidBody:
-    most = money_in_words(MAX_AMOUNT, currency)
+def _no_price(name: str, currency: str, question: str = "") -> InvalidBody:
     example = plain_amount(10 ** _decimals_of(currency) * 249, currency)
-    return InvalidBody(f"amount: expected a price such as {example}, at most {most}")
+    return InvalidBody(
+        f"{name}: {question}{'Enter' if question else 'enter'} a price such as {example}"
+    )
 
 
 def plain_amount(amount: int, currency: str) -> str:
@@ -94,12 +149,8 @@ def plain_amount(amount: int, currency: str) -> str:
 
 
 def money_in_words(amount: int, currency: str) -> str:
-    """Return an amount in a sentence, such as ``1 249.50 USD``."""
-    whole, point, rest = plain_amount(amount, currency).partition(".")
-    return f"{grouped(int(whole))}{point}{rest} {currency}"
-
-
-def shown_money(amount: int, currency: str) -> Markup:
-    return Markup('<data value="{}" data-currency="{}">{}</data>').format(
-        plain_amount(amount, currency), currency, money_in_words(amount, currency)
-    )
+    """Return an amount as all pages and commands show it, such as ``$1,249.50``."""
+    whole, point, rest = plain_amount(abs(amount), currency).partition(".")
+    sign = _NAMES.get(currency, currency).split()[0]
+    gap = "\N{NO-BREAK SPACE}" if sign[-1].isalpha() or sign[-1] == "." else ""
+    return f"{'-' if amount < 0 else ''}{sign}{gap}{int(whole):,}{point}{rest}"

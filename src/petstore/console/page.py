@@ -10,20 +10,36 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from hashlib import blake2b
 from hmac import compare_digest, digest
 from http import HTTPStatus
 from typing import Any, Literal, NamedTuple, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 from zoneinfo import ZoneInfo
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from petstore.console.browsers import notice_cookie, notice_of, session_secret, time_zone_of
-from petstore.console.forms import EMPTY, FieldSet, Form, SavedForm, Texts, undo_fields
+from petstore.clock import utc
+from petstore.console.browsers import (
+    notice_cookie,
+    notice_of,
+    place_cookie,
+    place_of,
+    session_secret,
+)
+from petstore.console.forms import (
+    EMPTY,
+    FieldSet,
+    Form,
+    SavedForm,
+    Texts,
+    page_address,
+    undo_fields,
+)
 from petstore.console.templates import Templates, begun
 from petstore.domain.decoding import convert
 from petstore.errors import (
@@ -58,7 +74,6 @@ from petstore.interface.operation import (
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import Caller
 from petstore.pets.model import Pet
-from petstore.sales.model import zone_of
 from petstore.sessions.model import Session
 from petstore.sessions.operations import Sessions
 
@@ -281,16 +296,11 @@ class PageRequest(Struct):
 
     @property
     def time_zone(self) -> ZoneInfo:
-        """The time zone of the browser, UTC if it is not known."""
-        try:
-            return zone_of(time_zone_of(self.request))
-        except InvalidParameter:
-            return ZoneInfo("UTC")
+        return self.services.time_zone
 
     @property
-    def unknown_time_zone(self) -> str:
-        name = time_zone_of(self.request)
-        return "" if name == self.time_zone.key else name[:64]
+    def today(self) -> date:
+        return utc(self.services.clock()).astimezone(self.time_zone).date()
 
     @property
     def secret(self) -> str:
@@ -406,6 +416,24 @@ class PageRequest(Struct):
         """Execute an operation that lists, from the ``cursor`` of the address on."""
         cursor = self.form.text("cursor") or None
         return await self.execute(operation_id, query={"limit": limit, "cursor": cursor, **query})
+
+    def place(self, path: str) -> str:
+        """Return the address of a list as the person last saw it, with its filters and page."""
+        query = place_of(self.request, self.root, path[1:])
+        return (query and page_address(f"{path}?{query}")) or path
+
+    async def list_response(
+        self, path: str, filters: Mapping[str, str], found: Result[Any], page: Response
+    ) -> Response:
+        """Return the page of a list, whose place is kept; for an emptied one, the page before."""
+        at = {name: self.form.text(name) for name in ("cursor", "before")}
+        if at["cursor"] and not (found.value or found.next):
+            return await self.redirect(f"{path}?{urlencode({**filters, 'cursor': at['before']})}")
+        query = urlencode({name: text for name, text in {**filters, **at}.items() if text})
+        if self.is_refresh or query == place_of(self.request, self.root, path[1:]):
+            return page
+        cookie = place_cookie(path[1:], query if page_address(f"{path}?{query}") else "", self.root)
+        return replace(page, headers=[*page.headers, cookie])
 
     def _idempotent(
         self, operation: Operation, call: Call[Any, Any], once: str

@@ -6,16 +6,18 @@ import secrets
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import jinja2
 from markupsafe import Markup
 
 from petstore.clock import DAY, HOUR, MINUTE, Milliseconds, milliseconds, utc
-from petstore.console.numbers import grouped, shown_money
+from petstore.console.numbers import grouped, money_in_words
+from petstore.domain.time_zones import local_time
 from petstore.http.messages import Headers, Request, Response
 from petstore.interface.messages import choose_coding
 from petstore.keys.model import Scope
@@ -84,7 +86,8 @@ class _Asset:
 class Templates:
     """The templates, each compiled when it is first used, and the assets by their names."""
 
-    def __init__(self) -> None:
+    def __init__(self, zone: ZoneInfo) -> None:
+        self._zone = zone
         self._assets = {name: _Asset(name) for name in _ASSETS}
         self.assets = {asset.name: asset for asset in self._assets.values()}
 
@@ -106,12 +109,12 @@ class Templates:
         environment.globals["once"] = secrets.token_urlsafe
         environment.filters.update(
             rights=_rights,
-            time=shown_time,
+            time=partial(shown_time, zone=self._zone),
             day=_day,
             ago=_ago,
             until=_until,
             number=_number,
-            money=shown_money,
+            money=money_in_words,
             grouped=grouped,
             isolated=isolated,
             begun=begun,
@@ -121,9 +124,9 @@ class Templates:
 
 
 @cache
-def templates() -> Templates:
+def templates(zone: ZoneInfo) -> Templates:
     """Return the templates of this process: each is compiled once, whatever serves it."""
-    return Templates()
+    return Templates(zone)
 
 
 def isolated(text: str) -> str:
@@ -157,8 +160,8 @@ def duration(span: timedelta) -> str:
     return f"{hours} h {rest} min" if rest else f"{hours} h"
 
 
-def shown_time(moment: datetime | str | Milliseconds) -> Markup:
-    """Return a moment in UTC, which the script shows in the zone of the reader.
+def shown_time(moment: datetime | str | Milliseconds, zone: ZoneInfo) -> Markup:
+    """Return a moment in the time zone of the store; the script shows it in the reader's format.
 
     A text is one of RFC 3339.
     """
@@ -169,7 +172,8 @@ def shown_time(moment: datetime | str | Milliseconds) -> Markup:
     with suppress(OverflowError):  # the first or the last day of the calendar keeps its zone
         moment = moment.astimezone(UTC)
     machine = moment.isoformat(timespec="seconds").replace("+00:00", "Z")
-    shown = f"{moment.day} {moment:%b %Y, %H:%M %Z}"
+    local = local_time(moment, zone)
+    shown = f"{local.day} {local:%b %Y, %H:%M}"
     # Neither can have markup, and escaping them takes longer than all the rest.
     return Markup(f'<time datetime="{machine}">{shown}</time>')  # noqa: S704
 

@@ -12,7 +12,6 @@ from typing import Generic, NamedTuple, TypeAlias
 from msgspec import UNSET, UnsetType
 
 from petstore.databases.contract import Reader, Row, Statement, T, Value
-from petstore.domain.words import MatchPosition
 from petstore.errors import NotFound
 
 Filter: TypeAlias = "str | int | Sequence[int] | Sequence[str] | Below | UnsetType | None"
@@ -41,13 +40,6 @@ class Page(NamedTuple, Generic[T]):
     items: list[T]
     next_after: int | None
     ids: range = range(0)
-
-
-class Matches(NamedTuple, Generic[T]):
-    """What a search finds, and the position that the next page starts after."""
-
-    items: list[T]
-    next_after: MatchPosition | None
 
 
 def found(rows: list[Row], item_of: Callable[[Row], T], kind: str, item_id: int) -> T:

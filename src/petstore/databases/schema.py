@@ -37,9 +37,10 @@ class Table(NamedTuple):
 
 TABLES = (
     Table("pets", ("id",)),
-    Table("pet_words", ("word_key", "pet_id")),
+    Table("pet_words", ("term", "item_id")),
     Table("categories", ("id",)),
     Table("orders", ("id",)),
+    Table("order_words", ("term", "item_id")),
     Table(
         *("events", ("sequence",), "at", "event_days"),
         in_order=True,

@@ -8,9 +8,6 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from petstore.domain.names import MAX_SEARCH_KEY
-from petstore.domain.words import MAX_NAME, MatchPosition, first_word
-
 P = TypeVar("P")
 
 MAX_COUNTED = 10_000
@@ -56,22 +53,11 @@ def _decode_id(cursor: str) -> int:
     return int.from_bytes(base64_bytes(cursor), signed=True)
 
 
-def _encode_match(last: MatchPosition) -> str:
-    # The word is the first one of most names, and the key of the name has it.
-    word = "" if first_word(last.name) == last.word else f".{base64_text(last.word.encode())}"
-    return f"{_encode_id(last.id)}.{base64_text(last.name.encode())}{word}"
-
-
-def _decode_match(cursor: str) -> MatchPosition:
-    id_cursor, name_cursor, *words = cursor.split(".")
-    name = base64_bytes(name_cursor).decode()
-    word = base64_bytes(words[0]).decode() if words else first_word(name)
-    position = MatchPosition(word, name, _decode_id(id_cursor))
-    longest = MAX_NAME if words else MAX_SEARCH_KEY
-    is_key = "\0" not in word + name and len(word) <= longest and len(name) <= longest
-    if not is_key or _encode_match(position) != cursor:
+def _decode_name(cursor: str) -> str:
+    name = base64_bytes(cursor[1:]).decode()
+    if "\0" in name or BY_NAME.encode(name) != cursor:
         raise _not_a_cursor()
-    return position
+    return name
 
 
 def _not_a_cursor() -> ValueError:
@@ -81,6 +67,7 @@ def _not_a_cursor() -> ValueError:
 # 64 bits, of which the last character has four.
 _ID = "[A-Za-z0-9_-]{10}[AEIMQUYcgkosw048]"
 _ID_LENGTH = 11
+_LONGEST_KEY = 400  # characters, each of four bytes: a name has 100, which may become four each
 
 BY_ID = CursorForm(_ID, _ID_LENGTH, _encode_id, _decode_id)
 """The id of the last item (an int64), in a list by ascending id."""
@@ -93,13 +80,18 @@ NEWEST_FIRST = CursorForm(
 )
 """The id of the last item, in a list that shows new ones first."""
 
-# Four bytes for each character of a key.
-_KEY_LENGTH = (4 * MAX_SEARCH_KEY * 4 + 2) // 3
+BY_DELIVERY = CursorForm(
+    f"~{_ID}{_ID}",
+    1 + 2 * _ID_LENGTH,
+    lambda last: f"~{_encode_id(last[0])}{_encode_id(last[1])}",
+    lambda cursor: (_decode_id(cursor[1:12]), _decode_id(cursor[12:])),
+)
+"""The time of delivery and the id of the last item, in a list of orders by delivery."""
 
 BY_NAME = CursorForm(
-    rf"{_ID}\.[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)?",
-    _ID_LENGTH + 1 + _KEY_LENGTH,
-    _encode_match,
-    _decode_match,
+    r"\.[A-Za-z0-9_-]+",
+    1 + (4 * _LONGEST_KEY * 4 + 2) // 3,
+    lambda name: f".{base64_text(name.encode())}",
+    _decode_name,
 )
-"""The position of the last item, in the result of a search by name."""
+"""The key of the name of the last item, in a list by name."""

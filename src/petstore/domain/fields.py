@@ -39,9 +39,6 @@ _WHITE_SPACE = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u20
 # PostgreSQL cannot store U+0000.
 NO_U0000 = r"^[^\x00]*$"
 
-# Not only white space, and no U+0000.
-NOT_BLANK = rf"^[^\x00]*[^\x00{_WHITE_SPACE}][^\x00]*$"
-
 # Control characters of terminals and of text direction can make one name look like another.
 _CONTROLS = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 
@@ -51,10 +48,13 @@ PRINTABLE = rf"^[^{_CONTROLS}]*[^{_CONTROLS}{_WHITE_SPACE}][^{_CONTROLS}]*(?!\n)
 _INVISIBLE = (
     rf"{_CONTROLS}{_WHITE_SPACE}"
     r"\xad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2064"
-    r"\u3164\ufe00-\ufe0f\ufeff\uffa0"
+    r"\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0"
 )
 
 VISIBLE = rf"^[^{_INVISIBLE}]*(?!\n)$"
+
+# Something to see, and no U+0000.
+NOT_BLANK = rf"^[^\x00]*[^{_INVISIBLE}][^\x00]*$"
 
 
 def not_blank_text(longest: int, description: str) -> Meta:

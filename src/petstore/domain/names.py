@@ -1,14 +1,9 @@
-"""Names without regard to case: the keys by which they are compared, searched and sorted."""
+"""Names without regard to case: the keys by which they are compared and sorted."""
 
-from unicodedata import combining, normalize
+from unicodedata import normalize
 
 MAX_SEARCHED = 100
 """The most characters that a search may ask for."""
-
-# A character is at most four after NFD and case folding, and NFC only shortens. So a search key has
-# all that the longest search can ask for, and fits into an index of PostgreSQL (2,704 bytes).
-MAX_SEARCH_KEY = 4 * MAX_SEARCHED
-"""The most characters of a search key."""
 
 _LONGEST = 4 * 255
 """Characters: a name has 255, which may be four times as many until they are composed."""
@@ -26,21 +21,6 @@ def name_key(name: str) -> str:
     if len(name) > _LONGEST:  # it would take time with the square of the marks on one letter
         return name
     return normalize("NFC", normalize("NFD", name).casefold())
-
-
-def search_key(name: str) -> str:
-    """Return the beginning of the key of ``name``: what a search compares, and sorts by.
-
-    It has up to ``MAX_SEARCH_KEY`` characters. That is the whole key, unless the name has more than
-    a hundred characters that become several.
-    """
-    return name_key(name)[:MAX_SEARCH_KEY]
-
-
-def plain_key(name: str) -> str:
-    """Return the search key of ``name`` without the marks on letters: that of Käthe is kathe."""
-    plain = "".join(each for each in normalize("NFD", name_key(name)) if not combining(each))
-    return normalize("NFC", plain)[:MAX_SEARCH_KEY] or search_key(name)  # it may be marks alone
 
 
 def end_of_prefix(prefix: str) -> str | None:

@@ -1,28 +1,21 @@
-"""The words of names, by which names are searched and sorted, without regard to case and marks."""
+"""Words of names, by which pets and buyers are found, without regard to case and marks."""
 
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import groupby
-from typing import NamedTuple
 from unicodedata import category, combining, normalize
 
-from petstore.domain.names import MAX_SEARCH_KEY, search_key
 from petstore.time_slices import TimeSlices
 
-MAX_WORD = 100
-"""The most characters of a word in the key of a word."""
-
-# A word and a name of this length fit into an index of PostgreSQL (2,704 bytes).
-MAX_NAME = 100
-"""The most characters of the name in the key of a word."""
-
-MAX_PHRASE = 200
-"""The most characters of the key of several words, without its space."""
-
-# Each word costs up to two rows of 800 bytes, and 255 characters may be 600 words.
 MAX_WORDS = 8
 """How many words of a name are searched; those after them are as if they were not there."""
+
+MAX_TERM = 12
+"""The most characters of a term: of a longer word, an item is compared with the rest of it."""
+
+# Places inside words where one may begin to type: behind a hyphen, or anywhere in Chinese.
+_MAX_INNER = 16
+_MAX_WHOLE = 100
 
 # The accents of Latin, Greek and Cyrillic letters, and the points of Hebrew and Arabic ones. The
 # other classes are vowels and voicing: they make another letter.
@@ -44,131 +37,85 @@ _LETTERS = str.maketrans(
 # A ligature may decompose into 18 characters, and a name has hundreds.
 _REMEMBERED = 4096
 _VARIATIONS = range(0xFE00, 0xFE10)
-_ASCII_WORDS = re.compile(r"[a-z0-9]+|[$+<=>^`|~]+")
-_END_OF_WORD = re.compile("[\0- ]")
-_BETWEEN_WORDS = re.compile(r"[\0- \s]+")
+# Thai, Lao; Myanmar; Khmer; kana, bopomofo and Han: they have no spaces between words.
+_WITHOUT_SPACES = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u312f\u3400-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff]"
+)
+_SPACE = re.compile(r"[\0-\x20\s]+")
 
 
-class MatchPosition(NamedTuple):
-    """A position in the result of a search: just after an item.
+def typed_words(text: str) -> list[str]:
+    """Return the words of a text that is searched for, without what stands between their letters.
 
-    The result is sorted by the word that matched, then by the name and the id. If several words
-    matched, the name begins with the first one of them: what is before it does not count.
+    A text that is punctuation alone has it as its words.
     """
-
-    word: str
-    name: str
-    id: int
+    return [word for word, _ in _words(text)]
 
 
-class SearchText(NamedTuple):
-    """What a search asks for: words, of which the last one is the beginning of a word."""
+def words_of(name: str) -> list[str]:
+    """Return the words of a name, and what is left of each from a place where one may begin.
 
-    words: tuple[str, ...]
-
-    def place_in(self, words: tuple[str, ...]) -> int | None:
-        """Return the place of the word in a name that the text matches, ``None`` if there is none.
-
-        Of several, the one that comes first by code point counts, with what follows it if the text
-        has several words, too.
-        """
-        *whole, beginning = self.words
-        size = len(whole)
-        places = [
-            place
-            for place in range(len(words) - size)
-            if words[place + size].startswith(beginning)
-            and words[place : place + size] == tuple(whole)
-        ]
-        if not size:
-            return min(places, key=words.__getitem__, default=None)
-        return min(places, key=lambda place: words[place:], default=None)
-
-
-def words_of(text: str) -> tuple[str, ...]:
-    """Return the words of a name or of a text that is searched for; there is at least one.
-
-    A word is a run of letters and digits, or one of symbols, such as emoji. Marks on letters are
-    left out, and so is what is between the words. A text without words is divided at white space.
-    Of many words, it is the first ``MAX_WORDS``.
+    That is behind punctuation, at a change between letters and symbols such as emoji, and at any
+    letter of a script without spaces: O'Brien is ``obrien`` and ``brien``.
     """
-    words = _ASCII_WORDS.findall(text.lower()) if text.isascii() else _divided(_folded(text))
-    if not words:
-        key = search_key(text)
-        words = [word for word in _BETWEEN_WORDS.split(key) if word] or [key]
-    return tuple(words[:MAX_WORDS])
+    words, inner = list[str](), _MAX_INNER
+    for word, starts in _words(name):
+        words.append(word)
+        words += [word[start:] for start in starts[:inner]]
+        inner -= len(starts[:inner])
+    return words
 
 
-def name_key_of(words: tuple[str, ...]) -> str:
-    """Return the key of a name with these words: a search by its beginning compares it."""
-    return " ".join(words)[:MAX_SEARCH_KEY]
+def finds(typed: Sequence[str], words: Sequence[str]) -> bool:
+    """Return whether each word of a search is the beginning of a word of a name."""
+    return all(any(word.startswith(each) for word in words) for each in typed)
 
 
-def word_key_of(words: tuple[str, ...], place: int) -> str:
-    """Return the key of the word at a place: it has the name, by which equal words are sorted."""
-    return f"{words[place][:MAX_WORD]} {' '.join(words)[:MAX_NAME]}"
-
-
-def phrase_key_of(words: tuple[str, ...], place: int) -> str:
-    """Return the key of the words from a place on. No key of a word begins with a space."""
-    return f" {' '.join(words[place:])[:MAX_PHRASE]}"
-
-
-def word_keys_of(words: tuple[str, ...]) -> list[str]:
-    """Return the keys of the words after the first one, and of those that others follow."""
-    name = " ".join(words)[:MAX_NAME]
-    keys = [f"{word[:MAX_WORD]} {name}" for word in words[1:]]
-    keys += [phrase_key_of(words, place) for place in range(1, len(keys))]
-    return [*dict.fromkeys(keys)]
-
-
-class NameKeys(NamedTuple):
-    """What a search finds a name by: the key of the name, and those of its words but the first.
-
-    ``words`` has all words of the name, if its key is too short for them.
-    """
-
-    name_key: str
-    words: str = ""
-    word_keys: Sequence[str] = ()
-
-    @property
-    def values(self) -> tuple[str, str]:
-        return self[:2]
-
-
-def keys_of(name: str) -> NameKeys:
+def terms_of(name: str) -> list[str]:
+    """Return what the index has of a name: the beginnings of its words, and the whole."""
     words = words_of(name)
-    key = name_key_of(words)
-    if len(words) == 1:
-        return NameKeys(key)
-    text = " ".join(words)
-    return NameKeys(key, "" if key == text else text, word_keys_of(words))
+    terms = {word[:size]: None for word in words for size in range(1, len(word[:MAX_TERM]) + 1)}
+    return [*terms, whole_term(name)]
 
 
-async def keys_of_each(names: Iterable[str]) -> dict[str, NameKeys]:
-    """Return the keys of many names.
+def whole_term(name: str) -> str:
+    """Return the term of a whole name. No beginning of a word begins with a space."""
+    return f" {'|'.join(typed_words(name))[:_MAX_WHOLE]}"
 
-    Those of a hundred long names take up to half a second, so others run in between.
+
+async def terms_of_each(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return the terms of many names.
+
+    Those of a hundred long names take a while, so others run in between.
     """
-    slices, keys = TimeSlices(), dict[str, NameKeys]()
+    slices, terms = TimeSlices(), dict[str, list[str]]()
     for name in names:
         await slices.rest()
-        keys[name] = keys_of(name)
-    return keys
+        terms[name] = terms_of(name)
+    return terms
 
 
-def position_at_start(name_key: str, item_id: int) -> MatchPosition:
-    return MatchPosition(first_word(name_key), name_key, item_id)
+def _words(text: str) -> list[tuple[str, list[int]]]:
+    """Return each word, and the places inside it where one may begin to type."""
+    folded = text.lower() if text.isascii() else _folded(text)
+    chunks = [*filter(None, _SPACE.split(folded))] or _SPACE.split(text.strip())
+    words = [each for chunk in chunks if (each := _divided(chunk))[0]]
+    return (words or [(chunk, []) for chunk in chunks if chunk])[:MAX_WORDS]
 
 
-def position_within(word_key: str, item_id: int) -> MatchPosition:
-    word, _, name = word_key.partition(" ")
-    return MatchPosition(word, name, item_id)
-
-
-def first_word(key: str) -> str:
-    return _END_OF_WORD.split(key)[0]
+def _divided(chunk: str) -> tuple[str, list[int]]:
+    if chunk.isascii() and chunk.isalnum():
+        return chunk, []
+    word, starts, before = "", list[int](), ""
+    for character in chunk:
+        kind = _kind(character)
+        if kind == "mark":
+            kind = before or "word"
+        elif kind and word and (kind != before or kind == "alone"):
+            starts.append(len(word))
+        word, before = word + character if kind else word, kind
+    return word, starts
 
 
 def _folded(text: str) -> str:
@@ -191,14 +138,15 @@ def _is_kept(character: str) -> bool:
     )
 
 
-def _divided(text: str) -> list[str]:
-    return ["".join(run) for kind, run in groupby(text, _kind) if kind]
-
-
 @lru_cache(_REMEMBERED)
 def _kind(character: str) -> str:
-    """Return whether a character is of a "word", a "symbol", or neither: what divides words."""
+    """Return whether a character is a "mark", a "symbol", in a "word", or a word "alone".
+
+    It is empty for what divides words.
+    """
     general = category(character)
-    if general[0] in "LNM":
-        return "word"
+    if general[0] == "M":
+        return "mark"
+    if general[0] in "LN":
+        return "alone" if _WITHOUT_SPACES.match(character) else "word"
     return "" if general[0] in "PZ" or general == "Cc" else "symbol"

@@ -20,6 +20,14 @@ _APPROVED = {name: value for name, value in _ORDER.items() if name != "reservedU
     "approvedAt": "2026-11-21T10:06:00.120000Z",
 }
 _DELIVERED = {"status": "delivered", "complete": True, "deliveredAt": "2026-11-21T10:07:00.120000Z"}
+_RETURNED = {
+    **_DELIVERED,
+    "status": "returned",
+    "amount": 24900,
+    "currency": "USD",
+    "returnedAt": "2026-11-28T10:07:00.120000Z",
+    "refund": 24900,
+}
 _CANCELLED = {"status": "cancelled", "cancelledAt": "2026-11-21T10:07:00.120000Z"}
 _LAPSED = {name: value for name, value in _ORDER.items() if name != "reservedUntil"} | {
     "status": "cancelled",
@@ -90,6 +98,7 @@ _DATA: dict[EventType, dict[str, Any]] = {
     "order.updated": _ORDER | {"shipDate": "2026-12-24T10:00:00Z"},
     "order.approved": _APPROVED,
     "order.delivered": _APPROVED | _DELIVERED,
+    "order.returned": _APPROVED | _RETURNED,
     "order.cancelled": _APPROVED | _CANCELLED,
     "order.lapsed": _LAPSED,
     "category.created": _CATEGORY,
@@ -126,6 +135,7 @@ _PREVIOUS: dict[EventType, dict[str, Any]] = {
     "order.updated": {"shipDate": None},
     "order.approved": _PLACED | {"approvedAt": None},
     "order.delivered": {"status": "approved", "complete": False, "deliveredAt": None},
+    "order.returned": {"status": "delivered", "returnedAt": None, "refund": None},
     "order.cancelled": {"status": "approved", "cancelledAt": None},
     "order.lapsed": _PLACED | {"cancelledAt": None},
     "category.updated": {"description": None},

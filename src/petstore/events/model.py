@@ -18,6 +18,7 @@ ResourceEventType: TypeAlias = Literal[
     "order.updated",
     "order.approved",
     "order.delivered",
+    "order.returned",
     "order.cancelled",
     "order.lapsed",
     "category.created",

@@ -140,6 +140,11 @@ class ImportSettings(Struct, frozen=True, omit_defaults=True):
     default_category_id: int | UnsetType = UNSET
     unknown_categories: Literal["refuse", "create"] = "refuse"
     values: dict[str, Meaning] = {}
+    categories: dict[str, int] = {}
+
+    def category_ids(self, known: Mapping[str, int]) -> dict[str, int]:
+        """Return ids by ``name_key``: of registered categories, and of what was decided."""
+        return {**known, **{name_key(word): number for word, number in self.categories.items()}}
 
     def choices(self, categories: Mapping[str, int]) -> "Choices":
         """Return what words mean; ``categories`` has the ids of those that are registered."""

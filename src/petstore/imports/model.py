@@ -35,8 +35,11 @@ def _time(description: str) -> Meta:
     return Meta(tz=True, description=description, extra_json_schema={"readOnly": True})
 
 
-class ImportWord(Struct, frozen=True):
-    """A category of a file that is not in the store, or a word of its status column."""
+class ImportWord(Struct, frozen=True, rename="camel"):
+    """A category of a file that is not in the store, or a word of its status column.
+
+    A category may have the id of the one that it means.
+    """
 
     text: Annotated[str, Meta(description="The word, as the file has it first.")]
     rows: Annotated[int, _count("How many rows have it.")]
@@ -46,6 +49,7 @@ class ImportWord(Struct, frozen=True):
         ]
         | UnsetType
     ) = UNSET
+    category_id: CategoryId | UnsetType = UNSET
 
 
 class ImportPreview(Struct, frozen=True, rename="camel"):
@@ -106,6 +110,7 @@ _DefaultCategory = Annotated[
         extra={"expected": "the id of a category"},
     ),
 ]
+_CATEGORIES = "What categories mean that are not in the store: the ids of categories."
 _VALUES = "What words of the status column mean: `available`, `pending`, `sold` or `none`."
 
 
@@ -136,6 +141,22 @@ class ImportPatch(Struct, frozen=True, rename="camel"):
                     "expected": (
                         f"an object of up to {MAX_LISTED} words, each with one of 'available',"
                         " 'pending', 'sold', 'none' or null"
+                    )
+                },
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    categories: (
+        Annotated[
+            dict[str, Int64 | None],
+            Meta(
+                max_length=MAX_LISTED,
+                description=f"{_CATEGORIES} Null takes back what was decided.",
+                extra={
+                    "expected": (
+                        f"an object of up to {MAX_LISTED} words, each with the id of a category or"
+                        " null"
                     )
                 },
             ),
@@ -177,6 +198,7 @@ class Import(Struct, frozen=True, rename="camel"):
     mapping: Annotated[ImportMapping, Meta(description="Which column has which field.")]
     unknown_categories: UnknownCategories
     values: Annotated[dict[str, Meaning], Meta(description=_VALUES)]
+    categories: Annotated[dict[str, CategoryId], Meta(description=_CATEGORIES)]
     notes: Annotated[
         list[str], Meta(description="What was noticed about the file, in words for a person.")
     ]

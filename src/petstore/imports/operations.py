@@ -156,11 +156,14 @@ def _lines(table: BinaryIO) -> Iterator[bytes]:
 
 async def _update(context: Context, call: Call[ImportPatch, None]) -> Result[Import]:
     store, patch, present = context.services.store, call.body, await _find(context, call)
-    if isinstance(patch.default_category_id, int):
-        known = await names_of_categories(store, [patch.default_category_id])
-        if not known:
-            reason = unknown_category(patch.default_category_id).message
-            raise UnknownCategory(reason.replace("categoryId", "defaultCategoryId", 1))
+    chosen = {f"categories.{word}": number for word, number in (patch.categories or {}).items()}
+    chosen["defaultCategoryId"] = patch.default_category_id or None
+    wanted = {field: number for field, number in chosen.items() if number is not None}
+    known = await names_of_categories(store, {*wanted.values()})
+    for field, number in wanted.items():
+        if number not in known:
+            reason = unknown_category(number).message
+            raise UnknownCategory(reason.replace("categoryId", field, 1))
     first: list[Row] = await anext(_batches(store, present), [])
     settings = patched(present.settings, patch, first)
     preview = await preview_of(store, _batches(store, present), settings)
@@ -311,6 +314,7 @@ _EXAMPLE = {
     "mapping": {"name": 0, "categoryId": 1, "status": 2},
     "unknownCategories": "refuse",
     "values": {},
+    "categories": {},
     "notes": [],
     "createdAt": "2026-11-28T10:00:00Z",
     "preview": {
@@ -365,11 +369,15 @@ OPERATIONS = (
     _RESOURCE.row(
         *("updateImport", "PATCH", "/imports/{importId}", "Change how a file is read"),
         "Changes the members in the body (RFC 7396), as long as nothing is added: which columns"
-        " are the fields, what words mean, and what happens to unknown categories. The"
-        " `preview` of the response is a new one, even if the body is empty.",
+        " are the fields, what words and categories mean, and what happens to unknown categories."
+        " The `preview` of the response is a new one, even if the body is empty.",
         *(_update, Success(200, "The import as it is now.", Import, _EXAMPLE)),
         body=ImportPatch,
-        body_example={"unknownCategories": "create", "values": {"Adopted": "sold"}},
+        body_example={
+            "unknownCategories": "create",
+            "values": {"Adopted": "sold"},
+            "categories": {"Dog": 1},
+        },
         in_turn=True,
         errors=(UnknownCategory, ImportClosed),
     ),

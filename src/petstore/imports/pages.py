@@ -1,6 +1,7 @@
 """The pages of imports: send a file, see how it is read, add its pets, undo that."""
 
 import csv
+from collections.abc import Sequence
 from io import StringIO
 from typing import Any
 
@@ -31,7 +32,7 @@ _FIELDS = {
     "status": "Status",
     "id": "Number in this store",
 }
-_VALUE, _OTHERS = "value.", "others"
+_VALUE, _CATEGORY, _OTHERS = "value.", "category.", "others"
 _STATUSES = [(status, status) for status in STATUSES]
 _MEANINGS = (("", "Skip these rows"), *_STATUSES, ("none", "no status"))
 _KEPT = {
@@ -82,7 +83,10 @@ async def _page(
 
     Between two steps of a run or an undo, ``continues`` is the path of the next one.
     """
-    preview = _preview(found)
+    preview, categories = _preview(found), list[tuple[str, str]]()
+    if found.state == "open":
+        listed = await visit.execute("listCategories", query={"limit": 100})
+        categories += [(str(each.id), isolated(each.name)) for each in listed.value]
     # Without names, there is one reason for all rows, and it is at the top.
     has_refused = found.refused or (preview.refused and found.mapping.name is not UNSET)
     return visit.page(
@@ -93,8 +97,11 @@ async def _page(
         refused=await _refused_rows(visit) if has_refused else [],
         kept_because=_KEPT,
         pending=_pending(found),
-        form=(await _form(visit, found)).new(visit.form, error, _texts(found)),
+        form=_form(found, categories).new(visit.form, error, _texts(found)),
         fields_of_words=_words_form(found).new(visit.form, error, _texts(found)),
+        fields_of_categories=_categories_form(found, categories).new(
+            visit.form, error, _texts(found)
+        ),
         fields=_FIELDS,
     )
 
@@ -106,7 +113,8 @@ def _preview(found: Import) -> ImportPreview:
 def _pending(found: Import) -> list[tuple[str, str, str]]:
     """Return what a person should decide: a sentence, the field where, and what to do there."""
     preview = _preview(found)
-    new, rows = len(preview.categories), preview.without_category
+    new = sum(word.category_id is UNSET for word in preview.categories)
+    rows = preview.without_category
     unknown = sum(word.means is UNSET for word in preview.statuses)
     status = found.default_status
     decisions = (
@@ -143,7 +151,7 @@ async def _refused_rows(visit: PageRequest) -> list[list[str]]:
     return [*csv.reader(StringIO(text, newline=""))][1:]
 
 
-async def _form(visit: PageRequest, found: Import) -> FieldSet:
+def _form(found: Import, categories: Sequence[tuple[str, str]]) -> FieldSet:
     """Return the fields that say how the file is read, with the first values of each column."""
     names = [
         (str(number), isolated(each.name[:40] or f"{number + 1}: {_values_of(each)[:40]}"))
@@ -155,9 +163,7 @@ async def _form(visit: PageRequest, found: Import) -> FieldSet:
         ("true", f"Line {line} has the names of the columns"),
         ("false", "Every line is a pet"),
     )
-    listed = await visit.execute("listCategories", query={"limit": 100})
-    categories = [(str(each.id), isolated(each.name)) for each in listed.value]
-    new = len(_preview(found).categories)
+    new = sum(word.category_id is UNSET for word in _preview(found).categories)
     return FieldSet(
         choice("hasHeader", "Names of the columns", *header),
         *(
@@ -200,6 +206,22 @@ def _words_form(found: Import) -> FieldSet:
     return FieldSet(*fields, *([others] if len(words) > 1 else []))
 
 
+def _categories_form(found: Import, categories: Sequence[tuple[str, str]]) -> FieldSet:
+    """Return a field for each category that the store does not have: which one it means."""
+    words = _preview(found).categories[:_WORDS]
+    return FieldSet(
+        *(
+            choice(
+                _CATEGORY + word.text,
+                f"{isolated(word.text)}, {word.rows} {'row' if word.rows == 1 else 'rows'}",
+                ("", "none of these"),
+                *categories,
+            )
+            for word in words
+        )
+    )
+
+
 def _places(found: Import) -> dict[str, int]:
     places: dict[str, int] = to_builtins(found.mapping)
     return places
@@ -214,6 +236,10 @@ def _texts(found: Import) -> dict[str, str]:
         "defaultCategoryId": str(found.default_category_id or ""),
         "unknownCategories": found.unknown_categories,
         **{_VALUE + word.text: word.means or "" for word in _preview(found).statuses},
+        **{
+            _CATEGORY + word.text: str(word.category_id or "")
+            for word in _preview(found).categories
+        },
     }
 
 
@@ -240,6 +266,11 @@ async def _apply(visit: PageRequest, found: Import) -> Import:
         word.text: texts.get(_VALUE + word.text) or others or None
         for word in _preview(found).statuses
         if _VALUE + word.text in texts or others
+    }
+    patch["categories"] = {
+        word.text: integer_in(texts[_CATEGORY + word.text])
+        for word in _preview(found).categories
+        if _CATEGORY + word.text in texts
     }
     changed: Import = (await visit.execute("updateImport", patch)).value
     return changed

@@ -1,8 +1,8 @@
 """How a file is read, and what a run of its import would do."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import astuple, replace
@@ -10,7 +10,7 @@ from msgspec.structs import astuple, replace
 from petstore.databases.contract import Reader
 from petstore.domain.fields import given_fields
 from petstore.domain.names import name_key
-from petstore.domain.words import name_key_of, words_of
+from petstore.domain.words import whole_term
 from petstore.errors import InvalidBody
 from petstore.imports.columns import (
     ImportMapping,
@@ -37,6 +37,8 @@ from petstore.imports.store import judge_now, names_here
 from petstore.pets.model import STATUSES, NewPet
 from petstore.time_slices import TimeSlices
 
+T = TypeVar("T")
+
 
 async def in_order(lines: Iterable[bytes]) -> AsyncIterator[list[Row]]:
     for line in lines:
@@ -54,7 +56,10 @@ def patched(settings: ImportSettings, patch: ImportPatch, rows: Sequence[Row]) -
             mapping = _changed_mapping(settings, mapping)
         settings = understood(settings, rows, has_header=has_header, mapping=mapping)
     if "values" in changes:
-        changes["values"] = _changed_values(settings.values, changes["values"])
+        changes["values"] = _changed("values", settings.values, changes["values"], word_key)
+    if "categories" in changes:
+        given = changes["categories"]
+        changes["categories"] = _changed("categories", settings.categories, given, name_key)
     return replace(settings, **changes)
 
 
@@ -76,14 +81,14 @@ def _changed_mapping(settings: ImportSettings, patch: ImportMappingPatch) -> Imp
     return mapping
 
 
-def _changed_values(
-    values: dict[str, Meaning], patch: dict[str, Meaning | None]
-) -> dict[str, Meaning]:
-    keys = {*map(word_key, patch)}
-    kept = {word: meaning for word, meaning in values.items() if word_key(word) not in keys}
+def _changed(
+    field: str, meanings: dict[str, T], patch: dict[str, T | None], key_of: Callable[[str], str]
+) -> dict[str, T]:
+    keys = {*map(key_of, patch)}
+    kept = {word: meaning for word, meaning in meanings.items() if key_of(word) not in keys}
     changed = kept | {word: meaning for word, meaning in patch.items() if meaning is not None}
     if len(changed) > MAX_LISTED or any(len(word) > MAX_WORD for word in changed):
-        msg = f"values: expected at most {MAX_LISTED} words of {MAX_WORD} characters in all"
+        msg = f"{field}: expected at most {MAX_LISTED} words of {MAX_WORD} characters in all"
         raise InvalidBody(msg)
     return changed
 
@@ -102,7 +107,7 @@ async def preview_of(
         for row, pet in zip(rows, judged, strict=True):
             await slices.rest()
             if isinstance(pet, NewPet):
-                names.append(name_key_of(words_of(pet.name)))
+                names.append(whole_term(pet.name))
             if not row.may_be_pet:
                 continue
             without_category += not row.category
@@ -118,6 +123,7 @@ async def preview_of(
         already_here += sum(name in here for name in names)
         added, refused = added + len(names), refused + len(rows) - len(names)
     means: dict[str, Meaning | UnsetType] = {}
+    mapped = settings.category_ids({})
     undecided = Counter[str]()  # these come first
     for key, count in statuses.items():
         await slices.rest()
@@ -129,7 +135,7 @@ async def preview_of(
         already_here=already_here,
         without_category=without_category,
         categories=[
-            ImportWord(written["category", key][:MAX_WORD], count)
+            ImportWord(written["category", key][:MAX_WORD], count, UNSET, mapped.get(key, UNSET))
             for key, count in categories.most_common(MAX_LISTED)
         ],
         statuses=[

@@ -25,7 +25,7 @@ from petstore.databases.pages import LAST_ID, Page, found
 from petstore.domain.decoding import integer_in
 from petstore.domain.fields import INT64_MAX
 from petstore.domain.names import name_key
-from petstore.domain.words import NameKeys, keys_of_each
+from petstore.domain.words import terms_of_each
 from petstore.errors import CategoryNameTaken, ImportClosed, TooManyImports
 from petstore.events.model import Author
 from petstore.events.store import Change
@@ -130,7 +130,7 @@ class Prepared(NamedTuple):
 
     rows: list[Cells]
     categories: dict[str, int]
-    names: Mapping[str, NameKeys]
+    names: Mapping[str, list[str]]
 
 
 # Reading
@@ -166,13 +166,13 @@ async def read_batches(
 
 
 async def names_here(reader: Reader, names: Collection[str]) -> set[str]:
-    """Return those of the search keys of names that pets in the store have."""
+    """Return those of the terms of whole names that pets in the store have."""
     if not names:
         return set()
     values = ", ".join(f"(?{number})" for number in range(1, len(names) + 1))
     sql = (
         f"SELECT column1 FROM (VALUES {values}) AS names"  # noqa: S608 - only numbers
-        " WHERE EXISTS (SELECT 1 FROM pets WHERE name_key = column1)"
+        " WHERE EXISTS (SELECT 1 FROM pet_words WHERE term = column1)"
     )
     return {row[0] for row in await reader.read(_sql("select_names_here", sql, *names))}
 
@@ -192,9 +192,9 @@ async def judge_now(
 ) -> list[NewPet | list[str]]:
     """Return what a run would do with each row now: its pet, or every reason that it has none."""
     await find_categories(reader, rows, known)
-    ids = known
+    ids = settings.category_ids(known)
     if settings.unknown_categories == "create":
-        ids = known | dict.fromkeys(_new_categories(rows, known), 0)
+        ids |= dict.fromkeys(_new_categories(rows, ids), 0)
     return _judge(rows, settings, ids, await reader.read(_select_here(rows)))
 
 
@@ -218,7 +218,7 @@ async def prepare(reader: Reader, present: StoredImport, known: dict[str, int]) 
         rows = cells_of(batch[present.done % ROWS_AT_ONCE :], present.settings)
         await find_categories(reader, rows, known)
         names = (row.name for row in rows if len(row.name) <= MAX_NAME)
-        return Prepared(rows, dict(known), await keys_of_each(names))
+        return Prepared(rows, dict(known), await terms_of_each(names))
     return Prepared([], {}, {})
 
 
@@ -356,7 +356,8 @@ def add_rows(
     locked = yield from current(present.id, caller_id)
     if locked.undo_request is not None or locked[:7] != present[:7]:
         return locked
-    settings, rows, ids = locked.settings, prepared.rows[:count], dict(prepared.categories)
+    settings, rows = locked.settings, prepared.rows[:count]
+    ids = settings.category_ids(prepared.categories)
     by = by._replace(request_id=locked.run_request or by.request_id)
     if settings.unknown_categories == "create":
         for key, word in _new_categories(rows, ids).items():

@@ -7,6 +7,7 @@ from datetime import datetime
 from email.utils import format_datetime
 from functools import cached_property, lru_cache
 from typing import Any, BinaryIO, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_origin
+from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
@@ -62,6 +63,7 @@ class Services:
     deprecated: Sequence[DeprecatedOperation]
     reservation_minutes: int
     currency: str
+    time_zone: ZoneInfo
     strict_categories: bool
     webhook_secret: SecretFile
     webhook_networks: Networks

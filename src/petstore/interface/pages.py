@@ -10,12 +10,11 @@ from msgspec import UNSET, Meta, Struct, UnsetType, inspect
 from msgspec.structs import replace
 
 from petstore.databases.contract import Store
-from petstore.databases.pages import Matches, Page
-from petstore.domain.cursors import BY_ID, BY_NAME, NEWEST_FIRST, CursorForm
+from petstore.databases.pages import Page
+from petstore.domain.cursors import BY_DELIVERY, BY_ID, BY_NAME, NEWEST_FIRST, CursorForm
 from petstore.domain.decoding import convert, field_types, number_or_text
 from petstore.domain.fields import NO_U0000, Int64
 from petstore.domain.names import MAX_SEARCHED
-from petstore.domain.words import MatchPosition
 from petstore.errors import InvalidParameter
 from petstore.events.changes import PageRange, RecentChanges
 from petstore.generations import TwoGenerationCache
@@ -59,7 +58,8 @@ Sort = Annotated[
 _CURSORS = {
     BY_ID.pattern: BY_ID.encode(20),
     NEWEST_FIRST.pattern: NEWEST_FIRST.encode(20),
-    BY_NAME.pattern: BY_NAME.encode(MatchPosition("bella", "bella", 20)),
+    BY_DELIVERY.pattern: BY_DELIVERY.encode((1_795_000_000_000, 20)),
+    BY_NAME.pattern: BY_NAME.encode("ferrets"),
 }
 
 
@@ -87,7 +87,7 @@ def cursor_of(*forms: CursorForm[Any]) -> Meta:
 
 
 def search_text(description: str) -> Meta:
-    """Describe a parameter that is the beginning of words; its list is sorted by what it finds."""
+    """Describe a parameter that is the beginning of words."""
     return Meta(
         min_length=1,
         max_length=MAX_SEARCHED,
@@ -101,7 +101,7 @@ def search_text(description: str) -> Meta:
 def require_plain_search(query: Any, by: str) -> None:
     """Refuse to sort or to count what a search ``by`` a text finds."""
     if query.sort == "-id":
-        msg = f"sort: expected no sort together with {by}; a search is sorted by {by}"
+        msg = f"sort: expected no sort together with {by}"
         raise InvalidParameter(msg)
     if query.count is True:
         msg = f"count: expected no count together with {by}; a search is not counted"
@@ -131,7 +131,7 @@ class PageQuery(Struct, frozen=True):
 
 
 def page_result(
-    page: Page[Any] | Matches[Any],
+    page: Page[Any],
     form: CursorForm[Any] = BY_ID,
     extent: PageRange | None = None,
     total: int | None = None,

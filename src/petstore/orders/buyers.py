@@ -1,7 +1,7 @@
 """Personal data of orders: removed when it is old, or when a buyer asks for it.
 
-Only closed orders lose their buyer, note and cancelReason. Each has an event, which says that the
-order changed, so that no list shows the old one.
+Only closed orders lose their buyer, note, cancelReason and returnReason. Each has an event, which
+says that the order changed, so that no list shows the old one.
 """
 
 import asyncio
@@ -14,19 +14,26 @@ from petstore.chores import PeriodicTask
 from petstore.clock import DAY, Clock, Milliseconds
 from petstore.databases.contract import Row, Statement, Store, Unit, placeholder_list
 from petstore.databases.pages import opaque_parameter
-from petstore.domain.names import name_key, plain_key
+from petstore.domain.names import name_key
+from petstore.domain.words import terms_of
 from petstore.events.model import SERVICE, Author
 from petstore.events.store import record
-from petstore.orders.model import OPEN_STATUSES, ORDERS, Order, without_personal_data
-from petstore.orders.store import order_event
+from petstore.orders.model import (
+    OPEN_STATUSES,
+    ORDERS,
+    Order,
+    OrderFilter,
+    without_personal_data,
+)
+from petstore.orders.store import WORDS, order_event, search_orders
 
 _BATCH = 100
 _PAUSE_SECONDS = 0.05
 _ORDER = b'"petId":'  # in the JSON of an order, and of nothing else that a POST returns
 # The expression and the condition of the index orders_with_buyers.
 _CLOSED_AT = (
-    "CASE WHEN status IN ('delivered', 'cancelled')"
-    " THEN coalesce(delivered_at, cancelled_at, placed_at) END"
+    "CASE WHEN status IN ('delivered', 'returned', 'cancelled')"
+    " THEN coalesce(returned_at, delivered_at, cancelled_at, placed_at) END"
 )
 
 
@@ -55,7 +62,7 @@ async def forget_old_buyers(store: Store, clock: Clock, days: int) -> None:
 def forget_batch(before: Milliseconds, now: Milliseconds) -> Unit[int]:
     rows = yield Statement(
         f"SELECT {ORDERS.columns} FROM orders"  # noqa: S608 - only names
-        " WHERE coalesce(buyer, note, cancel_reason) IS NOT NULL"
+        " WHERE coalesce(buyer, note, cancel_reason, return_reason) IS NOT NULL"
         f" AND {_CLOSED_AT} < /*sqlite*/ ?1 /*end*/ /*pg {opaque_parameter(1)} */"
         f" ORDER BY {_CLOSED_AT} LIMIT ?2 /*pg FOR UPDATE SKIP LOCKED */",
         (before, _BATCH),
@@ -72,33 +79,27 @@ async def forget_buyer(store: Store, buyer: str, clock: Clock, by: Author) -> Fo
     """
     closed: set[int] = set()
     still_open: set[int] = set()
-    after = 0
-    while True:
-        orders = await store.write(_forget_some(buyer, after, clock(), by))
-        for order in orders:
-            if _is_of(order, buyer):
-                (still_open if order.status in OPEN_STATUSES else closed).add(order.id)
-        if len(orders) < _BATCH:
-            break
-        after = orders[-1].id
+    after: int | None = 0
+    while after is not None:
+        found = await search_orders(store, buyer, OrderFilter(), after, _BATCH)
+        ids = [order.id for order in found.items if _is_of(order, buyer)]
+        for order in await store.write(_forget_some(buyer, ids, clock(), by)):
+            (still_open if order.status in OPEN_STATUSES else closed).add(order.id)
+        after = found.next_after
     await _forget_in_records(store, closed, buyer)
     return Forgotten(len(closed), len(still_open))
 
 
-def _forget_some(buyer: str, after: int, now: Milliseconds, by: Author) -> Unit[list[Order]]:
-    """Remove a buyer from some orders; return them, and those with other marks, as they were."""
-    key = opaque_parameter(1, str)
+def _forget_some(buyer: str, ids: list[int], now: Milliseconds, by: Author) -> Unit[list[Order]]:
+    """Remove a buyer from some orders; return those that still have it, as they were."""
     rows = yield Statement(
-        f"SELECT {ORDERS.columns} FROM orders WHERE buyer_key IS NOT NULL"  # noqa: S608 - only names
-        " AND /*sqlite*/ buyer_key = ?1 AND id > ?2 /*end*/"
-        f" /*pg (buyer_key, id) > ({key}, ?2) AND buyer_key <= {key} */"
-        " ORDER BY buyer_key, id LIMIT ?3 /*pg FOR UPDATE */",
-        (plain_key(buyer), after, _BATCH),
+        f"SELECT {ORDERS.columns} FROM orders WHERE id IN ({placeholder_list(1, ids)})"  # noqa: S608
+        " ORDER BY id /*pg FOR UPDATE */",
+        ids,
         name="lock_orders_of_buyer",
     )
-    orders = [ORDERS.read(row) for row in rows]
-    closed = (each for each in orders if each.status not in OPEN_STATUSES)
-    yield from _forget([each for each in closed if _is_of(each, buyer)], now, by)
+    orders = [order for order in map(ORDERS.read, rows) if _is_of(order, buyer)]
+    yield from _forget([each for each in orders if each.status not in OPEN_STATUSES], now, by)
     return orders
 
 
@@ -143,10 +144,12 @@ def _forget(orders: list[Order], now: Milliseconds, by: Author) -> Unit[None]:
     if not orders:
         return
     yield Statement(
-        "UPDATE orders SET buyer = NULL, buyer_key = NULL, note = NULL, cancel_reason = NULL"  # noqa: S608
-        f" WHERE id IN ({placeholder_list(1, orders)})",
+        "UPDATE orders SET buyer = NULL, note = NULL,"  # noqa: S608
+        f" cancel_reason = NULL, return_reason = NULL WHERE id IN ({placeholder_list(1, orders)})",
         [order.id for order in orders],
         name="forget_buyers",
     )
+    for order in orders:
+        yield from WORDS.remove(order.id, terms_of(order.buyer or ""))
     events = (order_event("order.updated", without_personal_data(order), order) for order in orders)
     yield record(now, *events, by=by)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is ins
     from petstore_client.models import Order
 
 _COLUMNS = StoredOrder.__struct_encode_fields__
-_STATUS = click.Choice(["placed", "approved", "delivered", "cancelled"])
+_STATUS = click.Choice(["placed", "approved", "delivered", "returned", "cancelled"])
 
 
 def _price(order: "Order") -> str | None:
@@ -52,7 +52,10 @@ _place = partial(
     arguments=["pet_id"],
 )
 _update = partial(
-    OperationCommand, operation_id="updateOrder", method="orders.update", view=_ORDERS
+    OperationCommand,
+    operation_id="updateOrder",
+    method="orders.update",
+    view=_ORDERS,
 )
 
 
@@ -60,6 +63,8 @@ _update = partial(
 @file_argument
 @click.option("--status", type=_STATUS, help="Only those of this status.")
 @click.option("--placed-before", type=MOMENT, help="Only those placed before this moment.")
+@click.option("--delivered-since", type=MOMENT, help="Only those delivered since this moment.")
+@click.option("--delivered-before", type=MOMENT, help="Only those delivered before this moment.")
 @service_option
 def export(*, file: Path, service: str, **filters: Any) -> None:
     """Write orders to FILE, or to standard output, as CSV that is safe in a spreadsheet."""
@@ -104,7 +109,7 @@ def forget(*, buyer: str, as_json: bool, database: str) -> None:
 
 
 orders = SectionedGroup(
-    "orders", help="Place, approve, deliver and cancel orders of a running service."
+    "orders", help="Place, approve, deliver, return and cancel orders of a running service."
 )
 orders.add_commands(
     OperationCommand("list", "listOrders", "orders.list", _ORDERS),
@@ -122,7 +127,7 @@ orders.add_commands(
     OperationCommand("show", "getOrder", "orders.get", _ORDERS),
     _update(
         "change",
-        left_out=["status", "quantity", "cancel_reason"],
+        left_out=["status", "quantity", "cancel_reason", "return_reason", "refund"],
         help="Change an order. Fields without an option do not change.",
     ),
     _update(
@@ -142,10 +147,14 @@ orders.add_commands(
         fixed={"status": "cancelled"},
         only=["cancel_reason"],
         words={"cancel_reason": "reason"},
-        help="""Cancel an order that is not delivered. The pet is available.
-
-        A sale over the counter can be cancelled within a minute.
-        """,
+        help="Cancel an order that is not delivered. The pet is available.",
+    ),
+    _update(
+        "return",
+        fixed={"status": "returned"},
+        only=["return_reason", "refund"],
+        words={"return_reason": "reason"},
+        help="Take the pet of a delivered order back. It is available.",
     ),
     title="One by one",
 )

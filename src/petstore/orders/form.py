@@ -1,96 +1,133 @@
-"""The fields of orders in forms: what a sale leaves, and when to ship it."""
+"""The fields of orders in forms, and what pages tell of open orders and of sales."""
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import partial
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 from msgspec import UNSET, UnsetType
 
 from petstore.clock import Milliseconds, milliseconds, utc
-from petstore.console.forms import Field, FieldSet, choice, optional, utc_moment
+from petstore.console.forms import Field, FieldSet, optional
 from petstore.console.history import History
 from petstore.console.numbers import plain_amount, typed_amount
 from petstore.console.page import PageRequest
-from petstore.orders.model import OPEN_STATUSES, Order, OrderStatus, can_be_undone
+from petstore.domain.time_zones import local_time, typed_moment
+from petstore.interface.operation import Result
+from petstore.orders.model import OPEN_STATUSES, Order, OrderStatus
 from petstore.pets.model import Pet
 
-_STATUSES = tuple((status, status) for status in get_args(OrderStatus))
-STATUS_FILTER = choice("status", "Status", ("", "any"), *_STATUSES, parse=optional)
-_BUYER = Field("buyer", "Buyer", parse=optional, attributes={"maxlength": 200})
-_NOTE = Field(
-    *("note", "Note"),
-    show=lambda order: order.note or "",
-    parse=optional,
-    control="text",
-    hint="What the staff should know.",
-)
+_OPEN_PAGES_READ = 3  # of open orders: no shop has more than 300 of a kind
 
 
-def sale_form(currency: str) -> FieldSet:
-    return FieldSet(_BUYER, _price(currency))
+def order_form(visit: PageRequest, order: Order | None = None) -> FieldSet:
+    """Return what can be typed of an order: of a returned one its refund and reason, too."""
+    zone, currency = visit.time_zone, visit.services.currency
+
+    def shown_date(order: Order) -> str:
+        if order.ship_date is UNSET:
+            return ""
+        return local_time(order.ship_date, zone).replace(tzinfo=None).isoformat(timespec="minutes")
+
+    def price(name: str, label: str) -> Field:
+        return Field(
+            *(name, f"{label} in {currency}"),
+            show=lambda order: _plain(getattr(order, name), order.currency),
+            parse=partial(typed_amount, currency=currency, name=name),
+            attributes={"inputmode": "decimal"},
+        )
+
+    fields = [
+        Field("buyer", "Buyer", parse=optional, attributes={"maxlength": 200}),
+        price("amount", "Price"),
+        Field("shipDate", "Ship date", shown_date, partial(typed_moment, zone=zone), "moment"),
+        Field(
+            *("note", "Note"),
+            show=lambda order: order.note or "",
+            parse=optional,
+            control="text",
+            hint="What the staff should know.",
+        ),
+    ]
+    if order is not None and order.status == "returned":
+        reason = Field("returnReason", "Reason", attributes={"maxlength": 200})
+        fields += [price("refund", "Refund"), reason]
+    return FieldSet(*fields)
 
 
-def new_order_form(currency: str) -> FieldSet:
-    pet = Field(
-        *("petId", "Pet"),
-        show=lambda order: str(order.pet_id),
-        hint="A number, or any word of the name.",
-        attributes={"aria-required": "true"},
-    )
-    return FieldSet(pet, _BUYER, _price(currency), _SHIP_DATE, _NOTE)
-
-
-def order_form(order: Order, currency: str) -> FieldSet:
-    """Return the form that changes an order: a closed one keeps all but its note."""
-    if order.status in OPEN_STATUSES:
-        return FieldSet(_BUYER, _price(currency), _SHIP_DATE, _NOTE)
-    return FieldSet(_NOTE)
-
-
-def _price(currency: str) -> Field:
-    return Field(
-        *("amount", f"Price in {currency}"),
-        show=_shown_price,
-        parse=partial(typed_amount, currency=currency),
-        attributes={"inputmode": "decimal"},
-    )
-
-
-def _shown_price(order: Order) -> str:
-    if order.amount is UNSET or order.currency is UNSET:
-        return ""
-    return plain_amount(order.amount, order.currency)
-
-
-def shown_ship_date(order: Order) -> str:
-    moment = order.ship_date
-    if moment is UNSET:
-        return ""
-    try:
-        return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="minutes")
-    except OverflowError:  # the first or the last day of the calendar
-        return moment.isoformat()
+def _plain(amount: int | UnsetType, currency: str | UnsetType) -> str:
+    return "" if amount is UNSET or currency is UNSET else plain_amount(amount, currency)
 
 
 def exact(moment: datetime | UnsetType) -> str:
     return "" if moment is UNSET else moment.isoformat()
 
 
-_SHIP_DATE = Field("shipDate", "Ship date", shown_ship_date, utc_moment, "moment")
+class Card(NamedTuple):
+    """An order as pages show it, and its pet if it exists and the person may see it."""
+
+    order: Order
+    pet: Pet | None
+    now: datetime
+    days_late: int
+
+    @property
+    def pet_name(self) -> str:
+        return f"pet {self.order.pet_id}" if self.pet is None else self.pet.name
+
+    @property
+    def is_available(self) -> bool:
+        return self.pet is not None and self.pet.status == "available"
+
+    @property
+    def seen(self) -> Mapping[str, str]:
+        """The hidden fields of a form that changes the order: which version the person saw."""
+        until = self.order.reserved_until
+        return {
+            "version": Result(self.order).version,
+            "seen": self.order.status,
+            "until": exact(until),
+        }
+
+
+def days_late(order: Order, visit: PageRequest) -> int:
+    """Return for how many days an open order should have been handed over."""
+    if order.ship_date is UNSET or order.status not in OPEN_STATUSES:
+        return 0
+    return max(0, (visit.today - local_time(order.ship_date, visit.time_zone).date()).days)
+
+
+async def open_orders(
+    visit: PageRequest, status: OrderStatus, cursor: str = ""
+) -> tuple[list[Order], str]:
+    """Return the open orders of a status, the latest first and then the oldest.
+
+    If there are too many for one list, the cursor of the others comes with them.
+    """
+    orders = list[Order]()
+    for _ in range(_OPEN_PAGES_READ):
+        query = {"status": status, "limit": 100, "cursor": cursor or None}
+        found = await visit.execute("listOrders", query=query)
+        orders += found.value
+        cursor = found.next
+        if not cursor:
+            break
+    return sorted(orders, key=lambda order: -days_late(order, visit)), cursor
+
+
+def card_of(visit: PageRequest, order: Order, pet: Pet | None) -> Card:
+    return Card(order, pet, utc(visit.services.clock()), days_late(order, visit))
 
 
 class Sale(NamedTuple):
     """What is known of a sale: perhaps its ``order``, and who sold the pet.
 
-    ``who`` is empty if that is no longer kept. ``can_be_undone`` is whether the order can still be
-    cancelled.
+    ``who`` is empty if that is no longer kept.
     """
 
     order: Order | None
     who: str
     at: Milliseconds
-    can_be_undone: bool
 
 
 async def latest_order(visit: PageRequest, pet: Pet) -> Order | None:
@@ -105,13 +142,12 @@ async def sale_of(visit: PageRequest, pet: Pet, history: History) -> Sale | None
     if pet.status != "sold":
         return None
     line, order = history.change_of("status"), await latest_order(visit, pet)
-    # Somebody may have taken the pet back since, and marked it as sold.
+    # Somebody may have made the pet available since, and marked it as sold.
     if (
         order is None
+        or order.status != "delivered"
         or not order.delivered_at
         or (line is not None and line.at > milliseconds(order.delivered_at))
     ):
-        return None if line is None else Sale(None, line.who, line.at, can_be_undone=False)
-    at = milliseconds(order.delivered_at)
-    who = "" if line is None else line.who
-    return Sale(order, who, at, can_be_undone(order, utc(visit.services.clock())))
+        return None if line is None else Sale(None, line.who, line.at)
+    return Sale(order, "" if line is None else line.who, milliseconds(order.delivered_at))

@@ -1,7 +1,7 @@
 """Orders: one pet, one buyer."""
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -9,16 +9,13 @@ from msgspec.structs import replace
 
 from petstore.domain.fields import NO_U0000, Id, Int64, Moment, merged, printable_text
 from petstore.domain.rows import RowMapping
-from petstore.errors import IllegalTransition, InvalidBody, OrderClosed
+from petstore.errors import IllegalTransition, InvalidBody
 from petstore.pets.model import PetStatus
 
-OrderStatus: TypeAlias = Literal["placed", "approved", "delivered", "cancelled"]
+OrderStatus: TypeAlias = Literal["placed", "approved", "delivered", "returned", "cancelled"]
 
 MAX_AMOUNT = 10**12
 """The highest price of a pet."""
-
-_UNDO_TIME = timedelta(minutes=1)
-"""How long after a sale over the counter the order can be cancelled."""
 
 OrderedPetId = Annotated[Int64, Meta(description="Identifier of the pet.")]
 
@@ -76,36 +73,56 @@ CancelReason = Annotated[
     str, printable_text(200, "Why it was cancelled. 1 to 200 characters. No event has it.")
 ]
 
+ReturnReason = Annotated[
+    str, printable_text(200, "Why it was returned. 1 to 200 characters. No event has it.")
+]
+
+Refund = Annotated[
+    int,
+    Meta(
+        ge=0,
+        le=MAX_AMOUNT,
+        description=(
+            "What the buyer got back for a returned pet, up to `amount`. By default all of it."
+        ),
+        extra={"expected": "an integer from 0 to the amount"},
+        extra_json_schema={"format": "int64"},
+    ),
+]
+
 StatusOfOrder = Annotated[
     OrderStatus,
     Meta(
         description="The status of the order.",
-        extra={"expected": "one of 'placed', 'approved', 'delivered', 'cancelled'"},
+        extra={"expected": "one of 'placed', 'approved', 'delivered', 'returned', 'cancelled'"},
     ),
 ]
 
-OrderMoves: TypeAlias = Mapping[OrderStatus, tuple[OrderStatus, ...]]
-"""The statuses that can follow each status."""
-
-_MOVES: OrderMoves = {
+_MOVES: Mapping[OrderStatus, tuple[OrderStatus, ...]] = {
     "placed": ("approved", "cancelled"),
     "approved": ("delivered", "cancelled"),
-    "delivered": (),
+    "delivered": ("returned",),
+    "returned": (),
     "cancelled": (),
 }
-_MOVES_OF_SALES: OrderMoves = {**_MOVES, "delivered": ("cancelled",)}
 
-OPEN_STATUSES = tuple(status for status, following in _MOVES.items() if following)
-"""The statuses of an order that reserves its pet."""
-
-PET_AFTER: dict[OrderStatus, PetStatus] = {"delivered": "sold", "cancelled": "available"}
+PET_AFTER: Mapping[OrderStatus, PetStatus] = {
+    "delivered": "sold",
+    "returned": "available",
+    "cancelled": "available",
+}
 """The status of a pet after its order ends."""
 
-PERSONAL = {"buyer": "buyer", "note": "note", "cancel_reason": "cancelReason"}
-"""What events do not have, by the names in JSON."""
+OPEN_STATUSES = tuple(status for status in _MOVES if status not in PET_AFTER)
+"""The statuses of an order that reserves its pet."""
 
-# What can change until the order is closed, by the names in JSON.
-_UNTIL_CLOSED = {"buyer": "buyer", "amount": "amount", "ship_date": "shipDate"}
+PERSONAL = {
+    "buyer": "buyer",
+    "note": "note",
+    "cancel_reason": "cancelReason",
+    "return_reason": "returnReason",
+}
+"""What events do not have, by the names in JSON."""
 
 
 class OrderCreate(Struct, frozen=True, rename="camel"):
@@ -129,7 +146,8 @@ class OrderCreate(Struct, frozen=True, rename="camel"):
 class OrderPatch(Struct, frozen=True, rename="camel"):
     """Changes to an order (RFC 7396); null removes ``shipDate``, ``buyer``, ``note``, ``amount``.
 
-    A ``cancelReason`` comes with the status ``cancelled``.
+    A ``cancelReason`` comes with the status ``cancelled``, ``returnReason`` and ``refund`` with
+    ``returned``.
     """
 
     status: StatusOfOrder | UnsetType = UNSET
@@ -139,6 +157,8 @@ class OrderPatch(Struct, frozen=True, rename="camel"):
     note: Note | UnsetType | None = UNSET
     amount: Amount | UnsetType | None = UNSET
     cancel_reason: CancelReason | UnsetType = UNSET
+    return_reason: ReturnReason | UnsetType = UNSET
+    refund: Refund | UnsetType = UNSET
 
 
 def _time(description: str) -> Meta:
@@ -152,7 +172,7 @@ class Order(Struct, frozen=True, rename="camel"):
     pet_id: OrderedPetId
     quantity: Quantity
     status: StatusOfOrder
-    complete: Annotated[bool, Meta(description="Whether the order is delivered.")]
+    complete: Annotated[bool, Meta(description="Whether the order was delivered.")]
     placed_at: Annotated[datetime, _time("When the order was placed.")]
     ship_date: ShipDate | UnsetType = UNSET
     reserved_until: (
@@ -171,12 +191,15 @@ class Order(Struct, frozen=True, rename="camel"):
         Annotated[datetime, _time("When it was cancelled, or its reservation lapsed.")] | UnsetType
     ) = UNSET
     cancel_reason: CancelReason | UnsetType = UNSET
+    returned_at: Annotated[datetime, _time("When the pet was returned.")] | UnsetType = UNSET
+    return_reason: ReturnReason | UnsetType = UNSET
+    refund: Refund | UnsetType = UNSET
 
 
 ORDERS = RowMapping(
     Order,
     texts=["ship_date"],
-    computed={"quantity": "1", "complete": "status = 'delivered'"},
+    computed={"quantity": "1", "complete": "delivered_at IS NOT NULL"},
 )
 
 
@@ -186,12 +209,25 @@ class OrderFilter(Struct, frozen=True):
     status: OrderStatus | UnsetType = UNSET
     pet_id: int | UnsetType = UNSET
     placed_before: datetime | UnsetType = UNSET
+    delivered_since: datetime | UnsetType = UNSET
+    delivered_before: datetime | UnsetType = UNSET
+
+    @property
+    def is_by_delivery(self) -> bool:
+        return (self.delivered_since, self.delivered_before) != (UNSET, UNSET)
 
     def admits(self, order: Order) -> bool:
         return (
             (self.status is UNSET or self.status == order.status)
             and (self.pet_id is UNSET or self.pet_id == order.pet_id)
             and (self.placed_before is UNSET or order.placed_at < self.placed_before)
+            and (not self.is_by_delivery or self._admits_delivery(order.delivered_at))
+        )
+
+    def _admits_delivery(self, moment: datetime | UnsetType) -> bool:
+        since, before = self.delivered_since, self.delivered_before
+        return moment is not UNSET and (
+            (since is UNSET or since <= moment) and (before is UNSET or moment < before)
         )
 
 
@@ -212,25 +248,39 @@ def check_patch(patch: OrderPatch) -> None:
     if patch.cancel_reason is not UNSET and patch.status != "cancelled":
         msg = "cancelReason: expected only together with the status 'cancelled'"
         raise InvalidBody(msg)
+    if patch.status not in (UNSET, "returned"):
+        _require_no_return(patch)
+
+
+def _require_no_return(patch: OrderPatch) -> None:
+    for name, value in (("returnReason", patch.return_reason), ("refund", patch.refund)):
+        if value is not UNSET:
+            msg = f"{name}: expected only for an order that is returned"
+            raise InvalidBody(msg)
 
 
 def patched(order: Order, patch: OrderPatch, now: datetime, currency: str) -> Order:
-    if not _MOVES[order.status]:
-        for name, member in _UNTIL_CLOSED.items():
-            if getattr(patch, name) is not UNSET:
-                msg = f"order {order.id} is {order.status}: its {member} can no longer change"
-                raise OrderClosed(msg)
     changed = merged(order, patch, "ship_date", "buyer", "note", "amount")
     if patch.amount is not UNSET:
         changed = replace(changed, currency=UNSET if patch.amount is None else currency)
-    if patch.status is UNSET:
-        return changed
-    moves = _MOVES_OF_SALES if can_be_undone(order, now) else _MOVES
-    return replace(moved(changed, patch.status, now, moves), cancel_reason=patch.cancel_reason)
+    if patch.status is not UNSET:
+        changed = moved(changed, patch.status, now)
+    if changed.status != "returned":
+        _require_no_return(patch)
+    changed = merged(changed, patch, "cancel_reason", "return_reason", "refund")
+    most = -1 if changed.amount is UNSET else changed.amount
+    if changed.refund is not UNSET and changed.refund > most:
+        msg = f"refund: expected at most the amount, {most}"
+        if most < 0:
+            msg = "refund: expected none, because the order has no amount"
+        if patch.refund is UNSET:
+            msg = f"amount: expected at least the refund, {changed.refund}"
+        raise InvalidBody(msg)
+    return changed
 
 
-def moved(order: Order, wanted: OrderStatus, now: datetime, moves: OrderMoves = _MOVES) -> Order:
-    following = moves[order.status]
+def moved(order: Order, wanted: OrderStatus, now: datetime) -> Order:
+    following = _MOVES[order.status]
     if wanted not in following:
         msg = f"status: {order.status} is final; it cannot become {wanted}"
         if following:
@@ -239,23 +289,13 @@ def moved(order: Order, wanted: OrderStatus, now: datetime, moves: OrderMoves = 
     return replace(
         order,
         status=wanted,
-        complete=wanted == "delivered",
+        complete=wanted in ("delivered", "returned"),
         reserved_until=UNSET,
-        approved_at=now if wanted == "approved" else order.approved_at,
-        delivered_at=now if wanted == "delivered" else UNSET,
-        cancelled_at=now if wanted == "cancelled" else UNSET,
+        refund=order.amount if wanted == "returned" else UNSET,
+        **{f"{wanted}_at": now},
     )
 
 
-def is_over_the_counter(order: Order) -> bool:
-    return order.delivered_at == order.placed_at and order.approved_at is UNSET
-
-
-def can_be_undone(order: Order, now: datetime) -> bool:
-    is_recent = order.delivered_at is not UNSET and now < order.delivered_at + _UNDO_TIME
-    return is_recent and is_over_the_counter(order)
-
-
 def without_personal_data(order: Order) -> Order:
-    """Return ``order`` as events show it: without buyer, note and reason."""
+    """Return ``order`` as events show it: without buyer, note and reasons."""
     return replace(order, **dict.fromkeys(PERSONAL, UNSET))

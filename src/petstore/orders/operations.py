@@ -5,9 +5,9 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from petstore.clock import milliseconds
-from petstore.domain.cursors import BY_ID, BY_NAME, MAX_COUNTED, NEWEST_FIRST
+from petstore.domain.cursors import BY_DELIVERY, BY_ID, MAX_COUNTED, NEWEST_FIRST
 from petstore.domain.fields import Int64, Moment
-from petstore.errors import IllegalTransition, OrderClosed, PetNotAvailable, UnknownPet
+from petstore.errors import IllegalTransition, PetNotAvailable, UnknownPet
 from petstore.events.changes import PageRange
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Result, Success
@@ -26,6 +26,7 @@ from petstore.orders.store import (
     cancel_order,
     count_orders,
     get_order,
+    list_delivered,
     list_orders,
     place_order,
     search_orders,
@@ -36,15 +37,15 @@ from petstore.orders.store import (
 class ListOrdersQuery(PageQuery, frozen=True, rename="camel"):
     """The query parameters of ``listOrders``."""
 
-    cursor: Annotated[str, cursor_of(BY_ID, NEWEST_FIRST, BY_NAME)] | UnsetType = UNSET
+    cursor: Annotated[str, cursor_of(BY_DELIVERY, NEWEST_FIRST, BY_ID)] | UnsetType = UNSET
     status: Annotated[StatusOfOrder, Meta(description="Filters by status.")] | UnsetType = UNSET
     pet_id: Annotated[Int64, Meta(description="Filters by pet.")] | UnsetType = UNSET
     buyer: (
         Annotated[
             str,
             search_text(
-                "Only orders whose buyer begins with this text, ignoring case and marks on letters,"
-                " sorted by buyer and then `id`."
+                "Only orders whose buyer has, for each word of this text, a word that begins with"
+                " it, in any order, ignoring case, marks on letters and punctuation inside words."
             ),
         ]
         | UnsetType
@@ -53,18 +54,45 @@ class ListOrdersQuery(PageQuery, frozen=True, rename="camel"):
         Annotated[Moment, Meta(description="Only orders placed before this moment (RFC 3339).")]
         | UnsetType
     ) = UNSET
+    delivered_since: (
+        Annotated[
+            Moment,
+            Meta(
+                description=(
+                    "Only orders delivered at this moment (RFC 3339) or later, also if they were"
+                    " returned. The latest delivery comes first. Cannot be used together with"
+                    " `sort` and `count`."
+                )
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    delivered_before: (
+        Annotated[
+            Moment,
+            Meta(description="As `deliveredSince`: only orders delivered before this moment."),
+        ]
+        | UnsetType
+    ) = UNSET
     sort: Sort | UnsetType = UNSET
     count: Count | UnsetType = UNSET
 
 
 async def _list(context: Context, call: Call[None, ListOrdersQuery]) -> Result[list[Order]]:
     query = call.query
-    wanted = OrderFilter(query.status, query.pet_id, query.placed_before)
+    wanted = OrderFilter(
+        *(query.status, query.pet_id, query.placed_before),
+        *(query.delivered_since, query.delivered_before),
+    )
     limit, store = query.limit, context.services.store
     if query.buyer is not UNSET:
         require_plain_search(query, "buyer")
-        found = await search_orders(store, query.buyer, wanted, query.start(BY_NAME), limit)
-        return page_result(found, BY_NAME)
+        found = await search_orders(store, query.buyer, wanted, query.after, limit)
+        return page_result(found)
+    if wanted.is_by_delivery:
+        require_plain_search(query, "deliveredSince or deliveredBefore")
+        orders, last = await list_delivered(store, wanted, query.start(BY_DELIVERY), limit)
+        return Result(orders, BY_DELIVERY.encode(last) if last else "")
     newest_first = query.sort == "-id"
     form = NEWEST_FIRST if newest_first else BY_ID
     page = await list_orders(store, wanted, query.start(form), limit, newest_first=newest_first)
@@ -109,8 +137,8 @@ OPERATIONS = (
     _RESOURCE.list(
         _list,
         ListOrdersQuery,
-        "Returns a page of orders, by ascending `id`. With `sort=-id` the newest come first; with"
-        " `buyer` the orders are sorted by buyer. With `buyer` and another filter, a page may be"
+        "Returns a page of orders, by ascending `id`. With `sort=-id` the newest come first."
+        " With `buyer` and another filter, a page may be"
         " shorter than `limit`, or even empty, and still have a next page.",
     ),
     _RESOURCE.create(
@@ -126,20 +154,20 @@ OPERATIONS = (
         body_example={"petId": 7, "buyer": "Jane Doe", "amount": 24900},
         errors=(UnknownPet, PetNotAvailable),
     ),
-    _RESOURCE.get(get_order, "Returns one order, even if it is delivered or cancelled."),
+    _RESOURCE.get(get_order, "Returns one order, even if it is closed."),
     _RESOURCE.update(
         update_order,
         OrderPatch,
         "`placed` can become `approved` or `cancelled`; `approved` can become `delivered` or"
-        " `cancelled`. The pet of a delivered order becomes `sold`, and the pet of a"
-        " cancelled order becomes `available`. An order that was sold over the counter"
-        " (`complete`) can be cancelled within a minute of `deliveredAt`. A null removes"
-        " `shipDate`, `buyer`, `note` or `amount`. `note` can change at any time, the others while"
-        " the order is placed or approved. A `cancelReason` comes with the status `cancelled`.",
+        " `cancelled`; `delivered` can become `returned`. The pet of a delivered order becomes"
+        " `sold`, and the pet of a cancelled or returned order becomes `available`. `shipDate`,"
+        " `buyer`, `note` and `amount` can change at any time, and a null removes them. A"
+        " `cancelReason` comes with the status `cancelled`; a `returnReason` and a `refund` come"
+        " with `returned`, and can change afterwards. By default the refund is the whole amount.",
         example=_APPROVED,
-        summary="Approve, deliver or cancel an order, or change it otherwise",
+        summary="Change, approve, deliver, return or cancel an order",
         body_example={"status": "approved"},
-        errors=(IllegalTransition, OrderClosed),
+        errors=(IllegalTransition,),
     ),
     _RESOURCE.delete(
         cancel_order,

@@ -1,222 +1,203 @@
-"""The pages of orders: the board, one order, and a new one."""
+"""The pages of orders: the list by what is to be done, one order, and the list as a file."""
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
-from msgspec import UNSET, to_builtins
+from msgspec import UNSET, UnsetType, to_builtins
 
 from petstore.clock import utc
 from petstore.console.downloads import amount_cell, delimiter_of, download_list
-from petstore.console.forms import Field, FieldSet, Problem, Texts, typed_id
-from petstore.console.history import History, history_of
-from petstore.console.numbers import shown_count
+from petstore.console.forms import Field, FieldSet, Problem, Texts, page_address, typed_id
+from petstore.console.history import History, history_of, lines_of, newest_events
+from petstore.console.numbers import money_in_words, typed_amount
 from petstore.console.page import ConsolePage, Handler, Notice, PageRequest, Refused, Undo
 from petstore.console.templates import ago_in_words, duration, isolated
 from petstore.domain.names import MAX_SEARCHED, name_key
+from petstore.domain.time_zones import local_time
 from petstore.errors import (
     InvalidBody,
+    InvalidParameter,
     NotFound,
-    PetNotAvailable,
     PetstoreError,
     PreconditionFailed,
-    UnknownPet,
 )
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.orders.form import STATUS_FILTER, exact, new_order_form, order_form, shown_ship_date
-from petstore.orders.model import (
-    OPEN_STATUSES,
-    Order,
-    OrderStatus,
-    can_be_undone,
-    is_over_the_counter,
-)
+from petstore.orders.form import Card, card_of, exact, open_orders, order_form
+from petstore.orders.model import OPEN_STATUSES, Order, OrderStatus
 from petstore.pets.model import Pet
 
 _ON_A_PAGE = 50
 _MOST_NAMED = 20
-_IN_A_LANE: dict[OrderStatus, int] = {
-    "placed": 20,
-    "approved": 20,
-    "delivered": 10,
-    "cancelled": 10,
+_ALL = "all"
+_TABS = {
+    "placed": "To approve",
+    "approved": "To hand over",
+    "delivered": "Sold",
+    "returned": "Returned",
+    "cancelled": "Cancelled",
+    _ALL: "All",
 }
-_BOARD = {"board": "/orders", "/today": "/today"} | {
-    status: f"/orders?status={status}" for status in _IN_A_LANE
-}
-# A number alone, or as pages name an order or a pet.
-_NUMBER = re.compile(r"(?P<kind>order|pet|) ?#?(?P<number>[0-9]+)", re.IGNORECASE)
-_NOTHING_FOUND = (
-    "Nothing is found. Type the number of an order, the beginning of the name of its buyer, or a"
-    " word of the name of its pet."
+# A number alone, or as pages name an order or a pet. A telephone number is none.
+_NUMBER = re.compile(r"(?P<kind>order|pet|) ?#?(?P<number>[1-9][0-9]{0,18})", re.IGNORECASE)
+_FILTERS = FieldSet(
+    Field(
+        *("find", "Order, pet or buyer"),
+        type="search",
+        attributes={"placeholder": "number or name"},
+    ),
+    Field("from", "Sold from", type="date"),
+    Field("to", "Sold to", type="date"),
 )
-_TOO_LATE_TO_UNDO = (
-    "A sale can be undone for one minute. To take the pet back later, use Take back on its page."
-)
 
 
-class _Card(NamedTuple):
-    """An order as pages show it, and its pet if it exists and the person may see it."""
+class _Search(NamedTuple):
+    """What a person looks for: one order, or those that the ``query`` of ``listOrders`` finds.
 
-    order: Order
-    pet: Pet | None
-    now: datetime
-
-    @property
-    def pet_name(self) -> str:
-        return f"pet {self.order.pet_id}" if self.pet is None else self.pet.name
-
-    @property
-    def is_available(self) -> bool:
-        return self.pet is not None and self.pet.status == "available"
-
-    @property
-    def seen(self) -> Mapping[str, str]:
-        """The hidden fields of a form that changes the order: which version the person saw."""
-        until = self.order.reserved_until
-        return {
-            "version": Result(self.order).version,
-            "seen": self.order.status,
-            "until": exact(until),
-        }
-
-    @property
-    def can_be_undone(self) -> bool:
-        return can_be_undone(self.order, self.now)
-
-
-class _Lane(NamedTuple):
-    """Orders of one status, or those found if it is empty. ``cursor`` leads on.
-
-    ``total`` is how many there are, in words; it is empty where that is not known.
+    Without both nothing is found. ``pets`` are those that the person may mean.
     """
 
-    status: str
-    cards: Sequence[_Card]
-    cursor: str
-    total: str
-
-
-# The board
-
-
-class _OrderSearch(NamedTuple):
-    """What a person may mean by a number or a name: one order, or those that ``wanted`` filters.
-
-    ``others`` are pets that they may mean as well. ``told`` says what is not found.
-    """
-
-    wanted: Texts
+    query: Mapping[str, Any] | None
     order: Order | None = None
-    others: Sequence[Pet] = ()
-    told: str = ""
+    pets: Sequence[Pet] = ()
 
 
-async def _board(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    form = _FILTERS.new(visit.form, error)
-    search, lanes, meant = _OrderSearch(form.typed), list[_Lane](), list[Pet]()
+# The list
+
+
+async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Response:
+    form, tab = _FILTERS.new(visit.form, error), _tab(visit)
+    search, orders, cursor = _Search(None), list[Order](), ""
     if error is None:
         search = await _search(visit, form.typed)
-        meant += await _pets(visit, search.wanted["petId"])
-        lanes += await _lanes(visit, search, meant)
-    pets = [card.pet for lane in lanes for card in lane.cards if card.pet is not None]
-    return visit.page(
+        orders, cursor = await _orders(visit, search, tab)
+    kept = {name: text for name, text in form.typed.items() if text}
+    tabs = [
+        (name, label, None if kept or name == _ALL else await _count(visit, name))
+        for name, label in _TABS.items()
+    ]
+    cards = await _cards(visit, orders)
+    pets = [*search.pets, *(card.pet for card in cards if card.pet is not None)]
+    here = {"status": tab, **kept}
+    page = visit.page(
         "orders.html",
         error=error,
-        lanes=lanes,
         form=form,
         search=search,
-        meant=meant,
+        cards=cards,
+        cursor=cursor,
+        tab=tab,
+        tabs=tabs,
+        kept=kept,
+        here=here,
+        back=f"/orders?{urlencode({**here, 'cursor': visit.form.text('cursor')})}",
         names=await visit.category_names({pet.category_id for pet in pets}),
     )
+    if error:
+        return page
+    return await visit.list_response("/orders", here, Result(orders, cursor), page)
 
 
-async def _search(visit: PageRequest, wanted: Texts) -> _OrderSearch:
-    typed, others = wanted["find"], {**wanted, "find": ""}
+def _tab(visit: PageRequest) -> str:
+    """Return the tab of the address: without one, what is found of all orders, or what to do."""
+    tab = visit.form.text("status")
+    if tab in _TABS:
+        return tab
+    return _ALL if any(_FILTERS.typed(visit.form).values()) else "placed"
+
+
+async def _count(visit: PageRequest, status: str) -> int | None:
+    query = {"status": status, "limit": 1, "count": True}
+    return (await visit.execute("listOrders", query=query)).total
+
+
+async def _search(visit: PageRequest, wanted: Texts) -> _Search:
+    typed, range_ = wanted["find"], _range(visit, wanted)
     if not typed:
-        return _OrderSearch(others)
-    if named := _NUMBER.fullmatch(typed):
-        return await _search_number(visit, named["kind"].lower(), named["number"], others)
+        return _Search(range_)
+    named = _NUMBER.fullmatch(typed)
+    if typed.isdecimal() and await _is_of_a_buyer(visit, typed):
+        named = None  # digits of a telephone number
+    if named:
+        kind, number = named["kind"].lower(), typed_id(named["number"])
+        pet = None if kind == "order" else await visit.find_pet(number)
+        if kind == "pet":
+            return _Search({**range_, "petId": number}, pets=[pet] if pet else [])
+        try:
+            order = (await visit.execute("getOrder", path_id=number or 0)).value
+            return _Search(None, order, [pet] if pet else [])
+        except NotFound:
+            if pet is not None:
+                return _Search({**range_, "petId": pet.id}, pets=[pet])
+    return await _search_text(visit, typed, range_)
+
+
+async def _is_of_a_buyer(visit: PageRequest, typed: str) -> bool:
+    query = {"buyer": typed[:MAX_SEARCHED], "limit": 1}
+    return bool((await visit.execute("listOrders", query=query)).value)
+
+
+async def _search_text(visit: PageRequest, typed: str, range_: Mapping[str, Any]) -> _Search:
     if len(typed) > MAX_SEARCHED:
-        return _OrderSearch(_NO_FILTERS, told=_NOTHING_FOUND)
-    meant = await _pets(visit, typed)
-    query = {"buyer": typed, "status": wanted["status"] or None, "limit": 1}
-    found = await visit.execute("listOrders", query=query)
-    if found.value or found.next:  # with a status, a page looks at some orders only
-        return _OrderSearch({**others, "buyer": typed}, others=meant)
-    if meant:
-        return _OrderSearch({**others, "petId": typed})
-    return _OrderSearch(_NO_FILTERS, told=_NOTHING_FOUND)
+        return _Search(None)
+    pets = await _pets(visit, typed)
+    if await _is_of_a_buyer(visit, typed):
+        return _Search({**range_, "buyer": typed}, pets=pets)
+    return _Search({**range_, "petId": pets[0].id} if len(pets) == 1 else None, pets=pets)
 
 
-async def _search_number(visit: PageRequest, kind: str, number: str, others: Texts) -> _OrderSearch:
-    of_pet = {**others, "petId": number}
-    if kind == "pet":
-        return _OrderSearch(of_pet)
-    pet = None if kind == "order" else await visit.find_pet(typed_id(number))
-    try:
-        order = (await visit.execute("getOrder", path_id=typed_id(number) or 0)).value
-    except NotFound:
-        told = f"There is no order {number}."
-        return _OrderSearch(_NO_FILTERS if pet is None else of_pet, told=told)
-    return _OrderSearch(_NO_FILTERS, order, () if pet is None else [pet])
+def _range(visit: PageRequest, wanted: Texts) -> dict[str, Any]:
+    """Return the query for orders that were sold between two days."""
+    query: dict[str, Any] = {}
+    names = {"from": ("deliveredSince", 0), "to": ("deliveredBefore", 1)}
+    for field, (name, days) in names.items():
+        if wanted[field]:
+            try:
+                day = date.fromisoformat(wanted[field]) + timedelta(days=days)
+                query[name] = datetime(day.year, day.month, day.day, tzinfo=visit.time_zone)
+            except (ValueError, OverflowError):
+                msg = f"{field}: expected a date such as 2026-12-24"
+                raise InvalidParameter(msg) from None
+    return query
 
 
-async def _lanes(visit: PageRequest, search: _OrderSearch, meant: Sequence[Pet]) -> Sequence[_Lane]:
-    wanted = search.wanted
-    if search.order is not None:
-        return [_Lane("", await _cards(visit, [search.order]), "", "")]
-    is_missing = search.told and not wanted["petId"]
-    if is_missing or (wanted["petId"] and len(meant) != 1):
-        return ()
-    if not any(wanted.values()):
-        return [await _lane(visit, status, limit) for status, limit in _IN_A_LANE.items()]
-    filters: dict[str, Any] = {
-        "status": wanted["status"] or None,
-        "petId": meant[0].id if meant else None,
-        "buyer": wanted["buyer"] or None,
-        "cursor": visit.form.text("cursor") or None,
-    }
-    return [await _lane(visit, wanted["status"], _ON_A_PAGE, filters)]
-
-
-async def _lane(
-    visit: PageRequest, status: str, limit: int, filters: Mapping[str, Any] | None = None
-) -> _Lane:
-    """Return a lane: work that waits with the oldest first, everything else with the newest."""
-    query: dict[str, Any] = {"status": status or None, "limit": limit, **(filters or {})}
-    if query.get("buyer") is None:
-        query["sort"] = "id" if status in OPEN_STATUSES else "-id"
-    if not query.get("buyer"):  # the cost of a search grows with what it finds
-        query["count"] = True
-    found = await visit.execute("listOrders", query=query)
-    total = len(found.value) if found.total is None else found.total
-    is_counted = found.total is not None or not (found.next or query.get("cursor"))
-    shown = shown_count(total, "order") if is_counted else ""
-    return _Lane(status, await _cards(visit, found.value), found.next, shown)
-
-
-async def _pets(visit: PageRequest, typed: str, status: str | None = None) -> Sequence[Pet]:
-    """Return the pets that a typed number may mean, or a whole name, or words of names."""
-    if (pet_id := typed_id(typed)) is not None:
-        pet = await visit.find_pet(pet_id)
-        # The orders of a pet that is gone are still there.
-        return [Pet(pet_id, f"pet {pet_id}", 0) if pet is None else pet]
-    if not 0 < len(typed) <= MAX_SEARCHED:
-        return ()
-    query = {"name": typed, "status": status, "limit": _MOST_NAMED}
+async def _pets(visit: PageRequest, typed: str) -> Sequence[Pet]:
+    """Return the pets that have a whole name, or words that begin as typed."""
+    query = {"name": typed, "limit": _MOST_NAMED}
     found: Sequence[Pet] = (await visit.execute("listPets", query=query)).value
     same = [pet for pet in found if name_key(pet.name) == name_key(typed)]
     return same or found
 
 
-async def _cards(visit: PageRequest, orders: Sequence[Order]) -> list[_Card]:
-    now = utc(visit.services.clock())
+async def _orders(visit: PageRequest, search: _Search, tab: str) -> tuple[list[Order], str]:
+    if search.order is not None:
+        return [search.order], ""
+    if search.query is None:
+        return [], ""
+    cursor = visit.form.text("cursor")
+    if not search.query and tab in OPEN_STATUSES:
+        return await open_orders(visit, tab, cursor)
+    query = {"limit": _ON_A_PAGE, "cursor": cursor or None, **_list_query(search, tab)}
+    found = await visit.execute("listOrders", query=query)
+    return found.value, found.next
+
+
+def _list_query(search: _Search, tab: str) -> dict[str, Any]:
+    query = {**(search.query or {}), "status": None if tab == _ALL else tab}
+    if not search.query and tab == "delivered":
+        query["deliveredSince"] = utc(0)
+    elif not query.keys() & {"buyer", "deliveredSince", "deliveredBefore"}:
+        query["sort"] = "-id"
+    return query
+
+
+async def _cards(visit: PageRequest, orders: Sequence[Order]) -> list[Card]:
     pets = await visit.pets_of({order.pet_id for order in orders})
-    return [_Card(order, pets.get(order.pet_id), now) for order in orders]
+    return [card_of(visit, order, pets.get(order.pet_id)) for order in orders]
 
 
 # One order
@@ -229,72 +210,91 @@ async def _show(
     order: Order = (await visit.execute("getOrder")).value
     (card,) = await _cards(visit, [order])
     history = await history_of(visit, f"order/{order.id}")
-    fields = order_form(order, visit.services.currency)
+    fields = order_form(visit, order)
     form = fields.shown(fields.texts(order), Result(order).version, visit.form, error)
     told = ""
     if error is not None and not isinstance(error, InvalidBody):
         told = _conflict(visit, card, history, wanted)
         if wanted is not None or not isinstance(error, PreconditionFailed):
             form = form._replace(problem=Problem("", told), is_conflict=False)
-    return visit.page("order.html", error=error, card=card, form=form, told=told, history=history)
+    return visit.page(
+        "order.html",
+        error=error,
+        card=card,
+        form=form,
+        told=told,
+        history=history,
+        refund={
+            name: typed for name in ("refund", "returnReason") if (typed := visit.form.line(name))
+        },
+    )
 
 
 async def _move(visit: PageRequest, status: OrderStatus) -> Response:
-    reason = visit.form.line("cancelReason")
-    body = {"status": status, "cancelReason": reason} if reason else {"status": status}
+    """Change the status, and save the details that stand in the same form."""
+    body = order_form(visit).patch(visit.form) | {"status": status}
+    for name in ("cancelReason", "returnReason"):
+        if reason := visit.form.line(name):
+            body[name] = reason
+    if refund := visit.form.line("refund"):
+        body["refund"] = _typed_refund(refund, visit.services.currency)
     changed = await visit.execute("updateOrder", body)
     (card,) = await _cards(visit, [changed.value])
-    path = _BOARD.get(visit.form.text("back")) or _page_after(visit, card.order)
-    return await visit.redirect(path, _told(card, changed.version, visit.form.text("seen")))
+    path = page_address(visit.form.text("back")) or f"/orders/{visit.path_id}"
+    return await visit.redirect(path, _told(visit, card))
 
 
-def _told(card: _Card, version: str, seen: str) -> Notice:
-    """Return what to say of an order that has just moved; ``seen`` is its status before."""
+def _typed_refund(typed: str, currency: str) -> int | InvalidBody | None:
+    try:
+        return typed_amount(typed, currency, "refund")
+    except InvalidBody as error:  # the operation refuses it, with all others
+        return error
+
+
+def _told(visit: PageRequest, card: Card) -> Notice:
+    """Return what to say of an order that has just moved."""
     order, pet = card.order, isolated(card.pet_name)
+    freed = f" {pet} is available again." if card.is_available else ""
     if order.status == "approved":
-        return Notice(f"Order {order.id} for {pet} is approved. It has no time limit now.")
+        undo = Undo(f"/orders/{order.id}/cancel", card.seen, "Cancel it")
+        return Notice(f"Order {order.id} for {pet} is approved. It has no time limit now.", undo)
     if order.status == "delivered":
-        return Notice(f"Order {order.id} is delivered. {pet} is sold.")
-    if seen == "delivered":
-        text = f"The sale of {pet} is undone: order {order.id} is cancelled."
-        return Notice(f"{text} {pet} is available again." if card.is_available else text)
-    texts = new_order_form("").texts(order)
-    fields = {**texts, "shipDate": exact(order.ship_date), "once": version}
-    return Notice(
-        f"Order {order.id} is cancelled. {pet} is available again.",
-        Undo("/orders", fields, "Reserve again"),
-    )
+        price = "" if order.amount else " without a price"
+        return Notice(f"Order {order.id} is delivered. {pet} is sold{price}.")
+    if order.status == "returned":
+        back = ""
+        if order.refund and order.currency:
+            back = f", and {money_in_words(order.refund, order.currency)} refunded"
+        return Notice(f"Order {order.id} is returned{back}.{freed}")
+    fields = {**order_form(visit).texts(order), "once": Result(order).version}
+    undo = Undo(f"/pets/{order.pet_id}/reserve", fields, "Reserve again")
+    return Notice(f"Order {order.id} is cancelled.{freed}", undo)
 
 
 async def _change(visit: PageRequest) -> Response:
     path = f"/orders/{visit.path_id}"
     before: Order = (await visit.execute("getOrder")).value
-    fields = order_form(before, visit.services.currency)
+    fields = order_form(visit, before)
     body = fields.patch(visit.form)
     if not body:
         return await visit.redirect(path)
     changed = await visit.execute("updateOrder", body)
     back, now = fields.texts(before), fields.texts(changed.value)
-    if back.get("shipDate") != now.get("shipDate"):
+    if back["shipDate"] != now["shipDate"]:
         back["shipDate"] = exact(before.ship_date)
     return await visit.tell_change(path, f"Order {before.id}", back, now, changed.version)
 
 
-def _conflict(visit: PageRequest, card: _Card, history: History, wanted: OrderStatus | None) -> str:
+def _conflict(visit: PageRequest, card: Card, history: History, wanted: OrderStatus | None) -> str:
     """Return why an order did not change: what others, or the time, did since the person looked."""
     order, until = card.order, visit.form.text("until")
-    if order.status == "delivered" and wanted == "cancelled" and is_over_the_counter(order):
-        return _TOO_LATE_TO_UNDO
     if order.status == wanted:
         return f"Order {order.id} is {order.status} already."
     if order.status == "cancelled" and (ended := _ended(until, card.now)):
         return f"The time to approve order {order.id} ended {ended} ago. The order is cancelled."
-    if order.status != visit.form.text("seen"):
-        line, done = history.change_of("status"), f"{order.status} order {order.id}"
-    else:
-        line, done = history.change_of("shipDate"), f"removed the ship date of order {order.id}"
-        if shown := shown_ship_date(order):
-            done = f"set the ship date of order {order.id} to {shown.replace('T', ' ')} UTC"
+    line, done = history.change_of("status"), f"{order.status} order {order.id}"
+    if order.status == visit.form.text("seen"):
+        line, done = next(iter(history.lines), None), f"changed order {order.id}"
     told = f"Somebody else {done} while this page was open."
     if line is not None:
         ago = ago_in_words(history.now - line.at)
@@ -312,116 +312,59 @@ def _ended(until: str, now: datetime) -> str:
     return duration(span) if span >= timedelta(0) else ""
 
 
-# A new order
-
-
-async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    fields = new_order_form(visit.services.currency)
-    form = fields.new(visit.form, error)
-    typed = form.typed["petId"]
-    pet_id = typed_id(typed)
-    pet = await visit.find_pet(pet_id)
-    meant = await _pets(visit, typed, "available") if pet_id is None else ()
-    if error is not None:
-        form = form._replace(problem=_refused(error, typed, pet) or fields.problem(error))
-    minutes = visit.services.reservation_minutes
-    return visit.page(
-        "new_order.html",
-        error=error,
-        form=form,
-        pet=pet,
-        meant=meant,
-        lasts=duration(timedelta(minutes=minutes)) if minutes else "",
-    )
-
-
-def _page_after(visit: PageRequest, order: Order) -> str:
-    is_of_pet = visit.form.text("back") == "pet"
-    return f"/pets/{order.pet_id}" if is_of_pet else f"/orders/{order.id}"
-
-
-async def _place(visit: PageRequest) -> Response:
-    fields = new_order_form(visit.services.currency)
-    body = fields.body(fields.typed(visit.form))
-    body["petId"] = await _ordered(visit, body["petId"])
-    placed = await visit.execute("placeOrder", body)
-    (card,) = await _cards(visit, [placed.value])
-    path = f"/orders/{card.order.id}"
-    notice = Notice(
-        f"Order {card.order.id} is placed. {isolated(card.pet_name)} is reserved.",
-        Undo(f"{path}/cancel", card.seen, "Cancel it"),
-    )
-    return await visit.redirect(_page_after(visit, card.order), notice)
-
-
-async def _ordered(visit: PageRequest, typed: str) -> int | InvalidBody:
-    """Return the id of the pet that a person wants to order, or why it is not clear."""
-    pet_id = typed_id(visit.form.text("chosen")) or typed_id(typed)
-    if pet_id is not None:
-        return pet_id
-    meant = await _pets(visit, typed, "available")
-    if len(meant) == 1:
-        return meant[0].id
-    if meant:
-        msg = "petId: several available pets are named so; choose one of them"
-    elif typed:
-        msg = "petId: no available pet has this number or a name that begins so"
-    else:
-        msg = "petId: expected the number of a pet"
-    return InvalidBody(msg)
-
-
-def _refused(error: PetstoreError, pet_id: str, pet: Pet | None) -> Problem | None:
-    if isinstance(error, UnknownPet):
-        text = f"There is no pet {pet_id}."
-    elif isinstance(error, PetNotAvailable) and pet is not None:
-        status = pet.status or "without a status"
-        text = f"{isolated(pet.name)} is {status} now. Only an available pet can be reserved."
-    else:
-        return None
-    return Problem("petId", text, "Pet")
-
-
-# The forms
-
-_FILTERS = FieldSet(
-    Field(
-        *("find", "Order, pet or buyer"),
-        type="search",
-        attributes={"placeholder": "number or name"},
-    ),
-    STATUS_FILTER,
-    Field("petId", "Pet", type="search", attributes={"placeholder": "name or number"}),
-    Field("buyer", "Buyer", type="search", attributes={"placeholder": "begins with"}),
-)
-_NO_FILTERS = dict.fromkeys(_FILTERS.labels, "")
-
-
 # The file of orders
 
 _EXPORTED = (
-    *("id", "status", "petId", "petName", "buyer", "amount", "currency", "note"),
-    *("placedAt", "shipDate", "approvedAt", "deliveredAt", "cancelledAt", "cancelReason"),
+    *("id", "status", "petId", "pet", "category", "buyer", "amount", "currency", "refund"),
+    *("soldBy", "placedAt", "shipDate", "approvedAt", "deliveredAt", "returnedAt", "cancelledAt"),
+    *("note", "cancelReason", "returnReason"),
 )
+_TIMES = ("placed_at", "ship_date", "approved_at", "delivered_at", "returned_at", "cancelled_at")
 
 
 async def _download(visit: PageRequest) -> Response:
-    wanted, delimiter = _FILTERS.typed(visit.form), delimiter_of(visit.form)
-    query = {"status": wanted["status"] or None, "buyer": wanted["buyer"] or None}
-    if query["buyer"] is None:
-        query["sort"] = "-id"
+    search, delimiter = await _search(visit, _FILTERS.typed(visit.form)), delimiter_of(visit.form)
+    found = 0 if search.order is None else search.order.pet_id
+    query = _list_query(
+        search if search.query is not None else _Search({"petId": found}), _tab(visit)
+    )
 
     async def rows_of(orders: Sequence[Order]) -> list[dict[str, Any]]:
         pets = await visit.pets_of({order.pet_id for order in orders})
-        rows = [to_builtins(order) for order in orders]
-        for order, row in zip(orders, rows, strict=True):
-            if order.amount is not UNSET and order.currency is not UNSET:
-                row["amount"] = amount_cell(order.amount, order.currency, delimiter)
-            pet = pets.get(order.pet_id)
-            row["petName"] = "" if pet is None else pet.name
+        names = await visit.category_names({pet.category_id for pet in pets.values()})
+        sellers = await _sellers(visit, orders)
+        rows = []
+        for order in orders:
+            row = to_builtins(order) | {"soldBy": sellers.get(order.id, "")}
+            if pet := pets.get(order.pet_id):
+                row |= {"pet": pet.name, "category": names.get(pet.category_id, "")}
+            for name in ("amount", "refund"):
+                if name in row:
+                    row[name] = amount_cell(row[name], row["currency"], delimiter)
+            for place, name in zip(_TIMES, _EXPORTED[10:16], strict=True):
+                row[name] = _cell(getattr(order, place), visit)
+            rows.append(row)
         return rows
 
     return await download_list(visit, "orders", _EXPORTED, "listOrders", query, rows_of)
+
+
+def _cell(moment: datetime | UnsetType, visit: PageRequest) -> str:
+    """Return a moment as spreadsheets read it: by the clocks of the store."""
+    if moment is UNSET:
+        return ""
+    return f"{local_time(moment, visit.time_zone):%Y-%m-%d %H:%M:%S}"
+
+
+async def _sellers(visit: PageRequest, orders: Sequence[Order]) -> dict[int, str]:
+    """Return who delivered orders, as far as events are kept."""
+    events = []
+    for order in orders:
+        if order.delivered_at is not UNSET:
+            wanted = {"resource": f"order/{order.id}", "type": ["order.delivered"]}
+            events += await newest_events(visit, 1, **wanted)
+    lines = await lines_of(visit, events)
+    return {each.data["id"]: line.who for each, line in zip(events, lines, strict=True)}
 
 
 def _to(status: OrderStatus) -> tuple[Handler, str, Refused]:
@@ -429,13 +372,12 @@ def _to(status: OrderStatus) -> tuple[Handler, str, Refused]:
 
 
 PAGES = (
-    ConsolePage("GET", "/orders", _board, "listOrders", _board),
-    ConsolePage("POST", "/orders", _place, "placeOrder", _new),
-    ConsolePage("GET", "/orders/new", _new, "placeOrder"),
+    ConsolePage("GET", "/orders", _list, "listOrders", _list),
     ConsolePage("GET", "/orders/{orderId}", _show, "getOrder"),
     ConsolePage("POST", "/orders/{orderId}", _change, "updateOrder", _show),
     ConsolePage("POST", "/orders/{orderId}/approve", *_to("approved")),
     ConsolePage("POST", "/orders/{orderId}/deliver", *_to("delivered")),
+    ConsolePage("POST", "/orders/{orderId}/return", *_to("returned")),
     ConsolePage("POST", "/orders/{orderId}/cancel", *_to("cancelled")),
-    ConsolePage("GET", "/orders/export.csv", _download, "listOrders", _board, has_file=True),
+    ConsolePage("GET", "/orders/export.csv", _download, "listOrders", _list, has_file=True),
 )

@@ -2,18 +2,18 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import TypeAlias
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from petstore.clock import MINUTE, Milliseconds, milliseconds_up, utc
+from petstore.clock import MINUTE, Milliseconds, milliseconds, milliseconds_up, utc
 from petstore.databases.contract import Reader, Row, Statement, Unit, placeholders
 from petstore.databases.pages import (
     LAST_ID,
     SHORT,
     Below,
     Filter,
-    Matches,
     Page,
     found,
     limited_subquery,
@@ -21,8 +21,7 @@ from petstore.databases.pages import (
     read_count,
     read_page,
 )
-from petstore.domain.names import end_of_prefix, plain_key
-from petstore.domain.words import MatchPosition, position_at_start
+from petstore.databases.words import WordIndex
 from petstore.errors import PetNotAvailable, UnknownPet
 from petstore.events.model import SERVICE, NewEvent, ResourceEventType, resource_event
 from petstore.events.store import Change, record
@@ -49,25 +48,30 @@ _PLACED = ("pet_id", "placed_at", "reserved_until")
 _CHANGING = (
     *("status", "ship_date", "buyer", "note", "amount", "currency"),
     *("approved_at", "delivered_at", "cancelled_at", "cancel_reason"),
+    *("returned_at", "return_reason", "refund"),
 )
 _WIDTH = len(_CHANGING)
 _INSERT = (
-    f"INSERT INTO orders ({', '.join((*_CHANGING, *_PLACED))}, buyer_key, category_id)"  # noqa: S608
-    f" VALUES {placeholders(_WIDTH + len(_PLACED) + 2)} RETURNING id"
+    f"INSERT INTO orders ({', '.join((*_CHANGING, *_PLACED))}, category_id)"  # noqa: S608
+    f" VALUES {placeholders(_WIDTH + len(_PLACED) + 1)} RETURNING id"
 )
 # The category is that of the pet when it is sold, whatever happens to both later.
 _UPDATE = (
     f"UPDATE orders SET {', '.join(f'{name} = ?{n}' for n, name in enumerate(_CHANGING, 1))},"  # noqa: S608
-    f" buyer_key = ?{_WIDTH + 1}, reserved_until = CASE WHEN ?1 = 'placed' THEN reserved_until END,"
-    " category_id = CASE WHEN ?1 = 'delivered' AND status <> 'delivered'"
+    " reserved_until = CASE WHEN ?1 = 'placed' THEN reserved_until END,"
+    " category_id = CASE WHEN ?1 = 'delivered' AND status = 'approved'"
     " THEN (SELECT category_id FROM pets WHERE pets.id = pet_id) ELSE category_id END"
-    f" WHERE id = ?{_WIDTH + 2}"
+    f" WHERE id = ?{_WIDTH + 1}"
 )
 _BATCH = 256
+_MOST_READS = 20
+Delivery: TypeAlias = tuple[Milliseconds, int]
+"""The position of an order in a list by delivery: its time, and the id."""
 _CLOCK_SKEW = 5 * MINUTE
 _EVENTS: dict[OrderStatus, ResourceEventType] = {
     "approved": "order.approved",
     "delivered": "order.delivered",
+    "returned": "order.returned",
     "cancelled": "order.cancelled",
 }
 
@@ -89,6 +93,51 @@ async def list_orders(
         limit,
         ORDERS.read,
         newest_first=newest_first,
+    )
+
+
+async def list_delivered(
+    store: Reader, wanted: OrderFilter, after: Delivery | None, limit: int
+) -> tuple[list[Order], Delivery | None]:
+    """Return the first ``limit`` delivered orders before ``after``, the latest delivery first.
+
+    The position of the last one comes with them, if there are more. One page looks at 2,000 orders
+    at most, so it may have fewer than ``limit``.
+    """
+    since = 0 if wanted.delivered_since is UNSET else milliseconds_up(wanted.delivered_since)
+    if after is None:
+        before = wanted.delivered_before
+        after = LAST_ID if before is UNSET else milliseconds_up(before), 0
+    orders: list[Order] = []
+    for _ in range(_MOST_READS):
+        rows = await store.read(_select_delivered(since, after))
+        for order in map(ORDERS.read, rows):
+            if wanted.admits(order):
+                if len(orders) == limit:
+                    return orders, after
+                orders.append(order)
+            after = _delivery(order)
+        if len(rows) <= SHORT:
+            return orders, None
+    return orders, after
+
+
+def _delivery(order: Order) -> Delivery:
+    assert order.delivered_at is not UNSET  # noqa: S101 - it is in the index
+    return milliseconds(order.delivered_at), order.id
+
+
+def _select_delivered(since: Milliseconds, before: Delivery) -> Statement:
+    sql = (
+        f"{_SELECT} WHERE delivered_at IS NOT NULL"
+        f" AND delivered_at >= /*sqlite*/ ?1 /*end*/ /*pg {opaque_parameter(1)} */"
+        f" AND (delivered_at, id) < (/*sqlite*/ ?2 /*end*/ /*pg {opaque_parameter(2)} */, ?3)"
+        " ORDER BY delivered_at DESC, id DESC"
+    )
+    return Statement(
+        f"{limited_subquery(sql)} LIMIT {SHORT + 1}",
+        (since, *before),
+        name="select_delivered_orders",
     )
 
 
@@ -138,10 +187,11 @@ def place_order(change: Change, new: OrderCreate) -> Unit[Order]:
     category = pet.category_id if new.complete else None
     ((order_id,),) = yield Statement(
         _INSERT,
-        (*ORDERS.values(order, (*_CHANGING, *_PLACED)), _buyer_key(order), category),
+        (*ORDERS.values(order, (*_CHANGING, *_PLACED)), category),
         name="insert_order",
     )
     order = replace(order, id=order_id)
+    yield from WORDS.replace(order_id, "", _text(order))
     kind: ResourceEventType = "order.delivered" if new.complete else "order.placed"
     yield change.record(order_event(kind, order), _moved(pet, "available"))
     return order
@@ -229,21 +279,23 @@ def _change(change: Change, order_id: int, changed_from: Callable[[Order], Order
         return stored
     yield Statement(
         _UPDATE,
-        (*ORDERS.values(changed, _CHANGING), _buyer_key(changed), order_id),
+        (*ORDERS.values(changed, _CHANGING), order_id),
         deferrable=True,
         name="update_order",
     )
+    if _text(changed) != _text(stored):
+        yield from WORDS.replace(order_id, _text(stored), _text(changed))
     events = [order_event(_event_type(stored, order, changed), changed, stored)]
     if changed.status in PET_AFTER and changed.status != stored.status:
-        events += yield from _move_pet(changed, stored)
+        events += yield from _move_pet(changed)
     # What a client has changed of an order that has lapsed is nothing but that.
     yield record(change.now, *events, by=change.by if order.status == stored.status else SERVICE)
     return changed
 
 
-def _move_pet(order: Order, before: Order) -> Unit[list[NewEvent]]:
+def _move_pet(order: Order) -> Unit[list[NewEvent]]:
     """Give the pet of an order its status after the order; return its event, if it still exists."""
-    if before.status == "delivered":
+    if order.status == "returned":
         return (yield from _take_back(order))
     rows = yield Statement(
         f"UPDATE pets SET status = ?1 WHERE id = ?2 RETURNING {PETS.columns}",  # noqa: S608
@@ -254,7 +306,7 @@ def _move_pet(order: Order, before: Order) -> Unit[list[NewEvent]]:
 
 
 def _take_back(order: Order) -> Unit[list[NewEvent]]:
-    """Make the pet of a cancelled sale available, unless somebody has done more with it since."""
+    """Make the pet of a returned order available, unless it was sold once more since."""
     # The next statement sees every order that was placed before the lock.
     yield Statement(
         "SELECT id FROM pets WHERE id = ?1 /*pg FOR UPDATE */",
@@ -263,7 +315,8 @@ def _take_back(order: Order) -> Unit[list[NewEvent]]:
     )
     rows = yield Statement(
         "UPDATE pets SET status = 'available' WHERE id = ?1 AND status = 'sold'"  # noqa: S608
-        " AND NOT EXISTS (SELECT 1 FROM orders WHERE pet_id = ?1 AND orders.id > ?2)"
+        " AND NOT EXISTS (SELECT 1 FROM orders"
+        " WHERE pet_id = ?1 AND status = 'delivered' AND orders.id > ?2)"
         f" RETURNING {PETS.columns}",
         (order.pet_id, order.id),
         name="take_pet_back",
@@ -325,60 +378,16 @@ def _refuse(pet_id: int) -> Unit[None]:
         raise PetNotAvailable(msg)
 
 
-def _buyer_key(order: Order) -> str | None:
-    return None if order.buyer is UNSET else plain_key(order.buyer)
+def _text(order: Order) -> str:
+    return order.buyer or ""
 
 
-MAX_SCANNED = 2_000
-"""The most orders that one page of a search looks at."""
-
-# As for the names of pets (petstore.pets.search).
-_AFTER = (
-    "/*sqlite*/ (buyer_key, id) > (?2, ?3 COLLATE BINARY) /*end*/"
-    f" /*pg (buyer_key, id) > ({opaque_parameter(2, str)}, ?3) */"
-)
-_BEFORE_END = f" AND buyer_key < /*sqlite*/ ?4 /*end*/ /*pg {opaque_parameter(4, str)} */"
-_CHUNK = 200
+WORDS = WordIndex("order_words", "orders", ORDERS, _text)
 
 
 async def search_orders(
-    store: Reader, prefix: str, wanted: OrderFilter, after: MatchPosition | None, limit: int
-) -> Matches[Order]:
-    """Return the first ``limit`` orders behind ``after`` whose buyers' names begin with ``prefix``.
-
-    Case and marks on letters do not matter. With filters, one page looks at ``MAX_SCANNED`` orders
-    at most. So it may have fewer than ``limit``, even none, while there is a next one.
-    """
-    # One more than the page holds shows whether there is a next one.
-    size = limit + 1 if wanted == OrderFilter() else _CHUNK
-    orders: list[Order] = []
-    scanned = 0
-    while True:
-        rows = await store.read(_select_by_buyer(prefix, after, size))
-        for *row, key in rows:
-            order = ORDERS.read(row)
-            if wanted.admits(order):
-                if len(orders) == limit:
-                    return Matches(orders, after)
-                orders.append(order)
-            after = position_at_start(key, order.id)
-        scanned += len(rows)
-        if len(rows) < size:
-            return Matches(orders, None)
-        if scanned >= MAX_SCANNED:
-            return Matches(orders, after)
-
-
-def _select_by_buyer(prefix: str, after: MatchPosition | None, limit: int) -> Statement:
-    first = plain_key(prefix)
-    key, order_id = (first, 0) if after is None else max((first, 0), (after.name, after.id))
-    end = end_of_prefix(first)
-    conditions = f"buyer_key IS NOT NULL AND {_AFTER}{_BEFORE_END if end else ''}"
-    sql = (
-        f"SELECT {ORDERS.columns}, buyer_key FROM orders WHERE {conditions} ORDER BY buyer_key, id"  # noqa: S608
-    )
-    return Statement(
-        f"{limited_subquery(sql) if limit <= SHORT + 1 else sql} LIMIT ?1",
-        (limit, key, order_id, end) if end else (limit, key, order_id),
-        name="search_orders",
-    )
+    store: Reader, text: str, wanted: OrderFilter, after: int | None, limit: int
+) -> Page[Order]:
+    """Return the first ``limit`` orders above ``after`` whose buyers have all words of a text."""
+    admits = None if wanted == OrderFilter() else wanted.admits
+    return await WORDS.search(store, text, after, limit, admits)

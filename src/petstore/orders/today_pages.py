@@ -11,10 +11,11 @@ from petstore.clock import utc
 from petstore.console.charts import change_in_percent
 from petstore.console.history import newest_acts
 from petstore.console.page import ConsolePage, PageRequest
+from petstore.domain.time_zones import local_time
 from petstore.events.model import EVENT_TYPES, kind_of
 from petstore.http.messages import Response
-from petstore.interface.operation import Result
-from petstore.orders.model import Order, OrderStatus
+from petstore.orders.form import Card, card_of, open_orders
+from petstore.orders.model import Order
 from petstore.sales.model import Sales, SalesRow, totals_of
 
 _TO_DO, _LOWEST, _ACTS = 12, 5, 8
@@ -25,13 +26,11 @@ _ONE_DAY = timedelta(days=1)
 
 
 class _Task(NamedTuple):
-    """An order that somebody should approve or hand over. ``late`` is for how many days."""
+    """An order to approve or to hand over, and in how many ``days`` it is due."""
 
-    order: Order
-    pet: str
+    card: Card
     due: datetime | None
-    late: int
-    seen: dict[str, str]
+    days: int
 
 
 class _Takings(NamedTuple):
@@ -47,15 +46,16 @@ class _Takings(NamedTuple):
 
     @property
     def changes(self) -> dict[str, str]:
-        before = {row.currency: row.amount for row in self.sold_before}
+        before = {row.currency: row.taken for row in self.sold_before}
         return {
-            row.currency: change_in_percent(row.amount, before.get(row.currency, 0))
+            row.currency: change_in_percent(row.taken, before.get(row.currency, 0))
             for row in self.sold
         }
 
 
 async def _show(visit: PageRequest) -> Response:
-    placed, approved = await _waiting(visit, "placed"), await _waiting(visit, "approved")
+    placed, more_placed = await open_orders(visit, "placed")
+    approved, more_approved = await open_orders(visit, "approved")
     failing = {"failing": "true", "limit": 1}
     kinds = [each for each in EVENT_TYPES if kind_of(each) in _RESOURCES]
     by, own = {"type": kinds}, visit.author.actor
@@ -63,8 +63,11 @@ async def _show(visit: PageRequest) -> Response:
     categories = (await visit.execute("listCategories", query={"limit": _READ})).value
     return visit.page(
         "today.html",
-        counts={"placed": placed.total, "approved": approved.total},
-        tasks=await _tasks(visit, [*placed.value, *approved.value]),
+        counts=[
+            ("placed", "To approve", len(placed), more_placed),
+            ("approved", "To hand over", len(approved), more_approved),
+        ],
+        tasks=await _tasks(visit, [*placed, *approved]),
         periods=await _periods(visit),
         lowest=(await stock_of(visit, {each.id: each for each in categories}))[:_LOWEST],
         has_failing_webhooks=visit.may("listWebhooks")
@@ -73,12 +76,6 @@ async def _show(visit: PageRequest) -> Response:
         now=visit.services.clock(),
         moment=utc(visit.services.clock()),
     )
-
-
-async def _waiting(visit: PageRequest, status: OrderStatus) -> Result[list[Order]]:
-    query = {"status": status, "sort": "id", "limit": _READ, "count": True}
-    found: Result[list[Order]] = await visit.execute("listOrders", query=query)
-    return found
 
 
 async def _tasks(visit: PageRequest, orders: Sequence[Order]) -> list[_Task]:
@@ -90,35 +87,27 @@ async def _tasks(visit: PageRequest, orders: Sequence[Order]) -> list[_Task]:
 
     first = sorted(orders, key=due)[:_TO_DO]
     pets = await visit.pets_of({order.pet_id for order in first})
-    today = _today(visit)
     return [
         _Task(
-            order,
-            pets[order.pet_id].name if order.pet_id in pets else f"pet {order.pet_id}",
+            card_of(visit, order, pets.get(order.pet_id)),
             moment := _due(order),
-            (today - moment.astimezone(visit.time_zone).date()).days if moment else 0,
-            {
-                "version": Result(order).version,
-                "seen": order.status,
-                "until": order.reserved_until.isoformat() if order.reserved_until else "",
-                "back": "/today",
-            },
+            (local_time(moment, visit.time_zone).date() - visit.today).days if moment else 1,
         )
         for order in first
     ]
 
 
 def _due(order: Order) -> datetime | None:
-    """Return when an order is due: the end of a reservation, or the ship date of what is sold."""
+    """Return when an order is due: at the end of its reservation, or on its ship date."""
     moment = order.reserved_until if order.status == "placed" else order.ship_date
     return None if moment is UNSET else moment
 
 
 async def _periods(visit: PageRequest) -> list[_Takings]:
-    zone, currency, today = visit.time_zone, visit.services.currency, _today(visit)
+    currency, today = visit.services.currency, visit.today
     monday = today - today.weekday() * _ONE_DAY
     first, same_day = monday - 7 * _ONE_DAY, today - 7 * _ONE_DAY
-    query = {"from": first, "to": today, "timeZone": zone.key}
+    query = {"from": first, "to": today}
     sales: Sales = (await visit.execute("getSales", query=query)).value
 
     def total(since: date, until: date) -> list[SalesRow]:
@@ -133,10 +122,6 @@ async def _periods(visit: PageRequest) -> list[_Takings]:
             *("Same days last week", total(first, same_day)),
         ),
     ]
-
-
-def _today(visit: PageRequest) -> date:
-    return utc(visit.services.clock()).astimezone(visit.time_zone).date()
 
 
 PAGES = (ConsolePage("GET", "/today", _show, "listOrders"),)

@@ -20,6 +20,7 @@ from petstore.cli.output import (
     replacing_text,
 )
 from petstore.cli.resources import BOM, MAX_PAGE, export_csv, file_argument
+from petstore.domain.decoding import integer_in
 from petstore.pets.model import STATUSES
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
@@ -54,6 +55,14 @@ _COLUMNS = ("id", "name", "categoryId", "category", "status")
     type=TEXT,
     metavar="WORD=STATUS",
     help="What a word of the status column means: available, pending, sold or none. Repeatable.",
+)
+@click.option(
+    "--category",
+    "categories",
+    multiple=True,
+    type=TEXT,
+    metavar="WORD=CATEGORY",
+    help="The category that another word of the file means: a name or an ID. Repeatable.",
 )
 @click.option("--default-status", type=click.Choice(STATUSES), help="For rows without a status.")
 @click.option("--default-category", type=CATEGORY, help="For rows without one: a name or an ID.")
@@ -123,6 +132,12 @@ def import_file(
 
 def _settings(client: "Client", values: Sequence[str], options: dict[str, Any]) -> dict[str, Any]:
     settings: dict[str, Any] = {}
+    if options["categories"]:
+        pairs = (each.rpartition("=") for each in options["categories"])
+        settings["categories"] = {
+            word: find_category(client, integer_in(name) or name, "--category")
+            for word, _, name in pairs
+        }
     if options["default_status"] is not None:
         settings["default_status"] = options["default_status"]
     if options["default_category"] is not None:

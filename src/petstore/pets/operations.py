@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from petstore.domain.cursors import BY_ID, BY_NAME, MAX_COUNTED, NEWEST_FIRST
+from petstore.domain.cursors import BY_ID, MAX_COUNTED, NEWEST_FIRST
 from petstore.domain.fields import Int64
-from petstore.domain.words import keys_of_each
+from petstore.domain.words import terms_of_each
 from petstore.errors import IllegalTransition, InvalidParameter, PetReserved, UnknownCategory
 from petstore.events.changes import PageRange
 from petstore.interface.idempotency import change
@@ -32,7 +32,6 @@ from petstore.interface.pages import (
 )
 from petstore.interface.resource import Resource
 from petstore.pets.model import Inventory, NewPet, Pet, PetFilter, PetPatch, Status
-from petstore.pets.search import search_pets
 from petstore.pets.store import (
     count_pets,
     create_pet,
@@ -42,6 +41,7 @@ from petstore.pets.store import (
     get_inventory_by_category,
     get_pet,
     list_pets,
+    search_pets,
     update_pet,
 )
 
@@ -50,7 +50,7 @@ class ListPetsQuery(PageQuery, frozen=True, rename="camel"):
     """The query parameters of ``listPets``."""
 
     limit: Annotated[int, limit_of("animals")] = 20
-    cursor: Annotated[str, cursor_of(BY_ID, NEWEST_FIRST, BY_NAME)] | UnsetType = UNSET
+    cursor: Annotated[str, cursor_of(NEWEST_FIRST, BY_ID)] | UnsetType = UNSET
     status: Annotated[Status, Meta(description="Filters by availability status.")] | UnsetType = (
         UNSET
     )
@@ -73,9 +73,8 @@ class ListPetsQuery(PageQuery, frozen=True, rename="camel"):
         Annotated[
             str,
             search_text(
-                "Only pets with a word in their name that begins with this text, ignoring case"
-                " and marks on letters, sorted by that word, then by name and `id`. A text of"
-                " several words finds names with these words one after the other."
+                "Only pets whose name has, for each word of this text, a word that begins with it,"
+                " in any order, ignoring case, marks on letters and punctuation inside words."
             ),
         ]
         | UnsetType
@@ -93,8 +92,8 @@ async def _list(context: Context, call: Call[None, ListPetsQuery]) -> Result[lis
     limit, store = query.limit, context.services.store
     if query.name is not UNSET:
         require_plain_search(query, "name")
-        found = await search_pets(store, query.name, wanted, query.start(BY_NAME), limit)
-        return page_result(found, BY_NAME)
+        found = await search_pets(store, query.name, wanted, query.after, limit)
+        return page_result(found)
     newest_first = query.sort == "-id"
     form = NEWEST_FIRST if newest_first else BY_ID
     page = await list_pets(store, wanted, query.start(form), limit, newest_first=newest_first)
@@ -108,7 +107,7 @@ async def _list(context: Context, call: Call[None, ListPetsQuery]) -> Result[lis
 
 
 async def _create_batch(context: Context, call: Call[list[NewPet], None]) -> Result[list[Pet]]:
-    known = await keys_of_each(new.name for new in call.body)
+    known = await terms_of_each(new.name for new in call.body)
     return await change(context, create_pets(context.change, call.body, known))
 
 
@@ -147,7 +146,7 @@ OPERATIONS = (
         _list,
         ListPetsQuery,
         "Returns a paginated list of animals, by ascending `id`. With `sort=-id` the newest come"
-        " first; with `name` the pets are sorted by the word that matches. If there are more,"
+        " first. If there are more,"
         ' the `Link` header has the address of the next page with `rel="next"`; the last page has'
         " none. With `name`, a page may be shorter than `limit`, or even empty, and still have a"
         " next page.",

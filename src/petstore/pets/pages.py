@@ -34,28 +34,30 @@ from petstore.console.numbers import money_in_words, shown_count
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
 from petstore.console.templates import isolated
 from petstore.domain.decoding import convert
-from petstore.errors import InvalidBody, InvalidParameter, NotFound, PetstoreError, UnknownPet
+from petstore.errors import InvalidBody, NotFound, PetstoreError, UnknownPet
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.orders.form import latest_order, sale_form, sale_of
+from petstore.orders.form import card_of, latest_order, order_form, sale_of
 from petstore.orders.model import OPEN_STATUSES, PET_AFTER, Order
 from petstore.pets.model import EXPORTED, STATUSES, NewPet, Pet, statuses_after
 
 _ON_A_PAGE = 50
+MAX_SELECTED = 500
+"""How many pets can be changed or deleted at once."""
 _VERSION = 8
 _ADDED_LAST = 10
 _STATUSES = tuple((status, status) for status in STATUSES)
 _NO_STATUS = "none"
 # A field that only the form of a sale has.
 _SELLS = "amount"
+_NUMBER = re.compile(r"(?:pet ?)?#? ?([0-9]+)", re.IGNORECASE)
 _STATUS_CHOICES = (("", "any"), *_STATUSES, (_NO_STATUS, "no status"))
 _STATUS_FILTER = choice("status", "Status", *_STATUS_CHOICES, parse=optional)
 _CATEGORY_FILTER = Field("categoryId", "Category", parse=optional)
 _FILTERS = FieldSet(
-    Field("name", "Name", parse=optional, caption="Any word of the name", type="search"),
+    Field("name", "Name", parse=optional, caption="Name or number", type="search"),
     _STATUS_FILTER,
     _CATEGORY_FILTER,
-    Field("id", "Number", parse=optional, attributes={"inputmode": "numeric"}),
 )
 SELECTION_FORM = FieldSet(
     choice("status", "Status", ("", "leave as it is"), *_STATUS_CHOICES[1:], parse=optional),
@@ -108,48 +110,49 @@ class _Added(NamedTuple):
 async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Response:
     wanted = _FILTERS.typed(visit.form)
     form = _FILTERS.new(visit.form, error)
-    suggested = None
+    suggested, number = None, _NUMBER.fullmatch(wanted["name"])
     found = Result[list[Pet]]([])
-    total = ""
+    total, count = "", 0
     if error is None:
-        found = await visit.execute("listPets", query=await _list_query(visit))
+        found = await visit.execute("listPets", query=await list_query(visit, visit.form))
         is_whole = not (found.next or visit.form.text("cursor"))
         if found.total is not None or is_whole:  # a search with more than a page is not counted
             count = len(found.value) if found.total is None else found.total
             total = shown_count(count, "pet")
-        suggested = await visit.find_pet(typed_id(wanted["name"]))
-    return visit.page(
+        suggested = await visit.find_pet(typed_id(number[1])) if number else None
+    if suggested and not found.next and found.value in ([], [suggested]):
+        return await visit.redirect(f"/pets/{suggested.id}")
+    filters = {name: text for name, text in wanted.items() if text}
+    page = visit.page(
         "pets.html",
         error=error,
         pets=found.value,
         cursor=found.next,
         is_short=bool(found.next) and len(found.value) < _ON_A_PAGE,
         total=total,
+        count=count,
         suggested=suggested,
         names=await visit.category_names({pet.category_id for pet in found.value}),
         form=await category_form(visit, form, "any"),
         columns=TABLE.fields,
-        filters={name: text for name, text in wanted.items() if text},
+        filters=filters,
         selection=await selection_form(visit, EMPTY),
+        max_selected=MAX_SELECTED,
         box_of=box_of,
     )
+    return page if error else await visit.list_response("/pets", filters, found, page)
 
 
-async def _list_query(visit: PageRequest) -> dict[str, Any]:
-    """Return the query of ``listPets`` for what the list shows: by name, or the newest first."""
-    wanted = _FILTERS.typed(visit.form)
+async def list_query(visit: PageRequest, form: Form) -> dict[str, Any]:
+    """Return the query of ``listPets`` for what a list shows: by name, or the newest first."""
+    wanted = _FILTERS.typed(form)
     query = await with_category_filter(visit, _FILTERS.body(wanted))
     if query.get("status") == _NO_STATUS:
         del query["status"]
         query["hasStatus"] = False
-    if wanted["id"]:
-        query["id"] = [typed_id(wanted["id"])]
-        if query["id"] == [None]:
-            msg = "id: expected a number, such as 7"
-            raise InvalidParameter(msg)
     if not wanted["name"]:
         query |= {"sort": "-id", "count": True}
-    return query | {"limit": _ON_A_PAGE, "cursor": visit.form.text("cursor") or None}
+    return query | {"limit": _ON_A_PAGE, "cursor": form.text("cursor") or None}
 
 
 async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
@@ -233,7 +236,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     of_sale, of_change = (error, None) if _SELLS in visit.form.fields else (None, error)
     form = fields.shown(now, found.version, visit.form, of_change)
     form = form._replace(fields=_offered(pet, order, form.typed["status"]).fields)
-    sold = sale_form(visit.services.currency).new(visit.form if of_sale else EMPTY, of_sale)
+    sold = order_form(visit).new(visit.form if of_sale else EMPTY, of_sale)
     following = () if order else tuple(filter(None, statuses_after(pet.status)))
     if was_pending := any(each.opened == "pending" for each in form.differences):
         latest = await latest_order(visit, pet)
@@ -241,13 +244,15 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     ended = was_pending and latest and PET_AFTER.get(latest.status) == pet.status
     history = await history_of(visit, _resource(visit))
     history = history.with_undo(await _undo_of_last(visit, history, pet))
+    sale = await sale_of(visit, pet, history)
     return visit.page(
         "pet.html",
         error=error,
         found=found,
         sale_form=sold,
         problem=form.problem or sold.problem,
-        sale=await sale_of(visit, pet, history),
+        sale=sale,
+        card=card_of(visit, sale.order, pet) if sale and sale.order else None,
         now=now,
         form=await category_form(visit, form),
         order=order,
@@ -305,7 +310,9 @@ async def _undo_of_last(visit: PageRequest, history: History, pet: Pet) -> Undo 
 
 
 async def _reserve(visit: PageRequest) -> Response:
-    placed = await visit.execute("placeOrder", {"petId": visit.path_id})
+    fields = order_form(visit)
+    reserved = fields.body(fields.typed(visit.form))
+    placed = await visit.execute("placeOrder", {"petId": visit.path_id, **reserved})
     order: Order = placed.value
     undo = Undo(f"/orders/{order.id}/cancel", {"version": placed.version, "seen": order.status})
     notice = Notice(f"Order {order.id} reserves the pet.", undo)
@@ -313,20 +320,20 @@ async def _reserve(visit: PageRequest) -> Response:
 
 
 async def _sell(visit: PageRequest) -> Response:
-    currency = visit.services.currency
-    fields = sale_form(currency)
+    fields = order_form(visit)
     sale = fields.body(fields.typed(visit.form))
     sold = await visit.execute("placeOrder", {"petId": visit.path_id, "complete": True, **sale})
     order: Order = sold.value
     pet = await visit.find_pet(order.pet_id)
     name = isolated(pet.name) if pet else f"pet {order.pet_id}"
-    price = "" if order.amount is UNSET else f" for {money_in_words(order.amount, currency)}"
+    price = ""
+    if order.amount is not UNSET and order.currency is not UNSET:
+        price = f" for {money_in_words(order.amount, order.currency)}"
     to = "" if order.buyer is UNSET else f" to {isolated(order.buyer)}"
-    seen = {"version": sold.version, "seen": order.status, "back": "pet"}
-    undo = Undo(f"/orders/{order.id}/cancel", seen)
-    return await visit.redirect(
-        f"/pets/{order.pet_id}", Notice(f"{name} is sold{to}{price}: order {order.id}.", undo)
-    )
+    page = f"/pets/{order.pet_id}"
+    seen = {"version": sold.version, "seen": order.status, "back": page}
+    undo = Undo(f"/orders/{order.id}/return", seen)
+    return await visit.redirect(page, Notice(f"Sold {name}{to}{price} (order {order.id}).", undo))
 
 
 async def _delete(visit: PageRequest) -> Response:
@@ -335,7 +342,7 @@ async def _delete(visit: PageRequest) -> Response:
     await visit.execute("deletePet")
     undo = await _again(visit, pet)
     is_back = visit.form.text("back") == "new"
-    path = await _next_to(visit, pet) if is_back else "/pets"
+    path = await _next_to(visit, pet) if is_back else visit.place("/pets")
     return await visit.redirect(path, Notice(f"{isolated(pet.name)} is deleted.", undo))
 
 
@@ -381,7 +388,7 @@ async def _download(visit: PageRequest) -> Response:
         names = await visit.category_names({pet.category_id for pet in pets})
         return [to_builtins(pet) | {"category": names.get(pet.category_id, "")} for pet in pets]
 
-    query = await _list_query(visit)
+    query = await list_query(visit, visit.form)
     return await download_list(visit, "pets", EXPORTED, "listPets", query, rows_of)
 
 

@@ -5,15 +5,14 @@ is listed with its reason, and keeps nothing else from being done.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 from msgspec import convert as converted
 from msgspec import to_builtins
 
 from petstore.categories.pages import with_category
-from petstore.console.forms import Form, page_address, problem_of
+from petstore.console.forms import Form, decode_urlencoded, page_address, problem_of
 from petstore.console.history import PastEvent, newest_events
 from petstore.console.numbers import count_in_words
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo
@@ -32,10 +31,14 @@ from petstore.errors import (
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.pets.model import Pet
-from petstore.pets.pages import SELECTION_FORM, box_of, selection_form, version_of
-
-MAX_SELECTED = 100
-"""How many pets can be selected, as many as a list of the interface has at most."""
+from petstore.pets.pages import (
+    MAX_SELECTED,
+    SELECTION_FORM,
+    box_of,
+    list_query,
+    selection_form,
+    version_of,
+)
 
 _ID = re.compile("[1-9][0-9]{0,18}")
 _AGAIN = "Add them again, with new numbers"
@@ -82,7 +85,8 @@ async def _ask(visit: PageRequest, error: PetstoreError | None = None) -> Respon
     """Return the page that asks whether to delete, after an error with the form as it was sent."""
     pets: Mapping[int, Pet] = {}
     try:
-        pets = await _pets(visit, _selected_in(visit.form))
+        selected, _ = await _selected(visit)
+        pets = await visit.pets_of(selected)
     except InvalidBody as unselected:
         error = unselected
     return visit.page(
@@ -96,13 +100,11 @@ async def _ask(visit: PageRequest, error: PetstoreError | None = None) -> Respon
 
 
 async def _change(visit: PageRequest) -> Response:
-    selected = _selected_in(visit.form)
     if visit.form.text("delete"):
-        query = {"pet": [f"{pet_id}.{seen}" for pet_id, seen in selected.items()]}
-        more = urlencode({**query, "back": _back(visit)}, doseq=True)
-        return await visit.redirect(f"/pets/selection?{more}")
+        return await _ask(visit)
+    selected, has_more = await _selected(visit)
     patch = await _patch(visit)
-    pets = await _pets(visit, selected)
+    pets = await visit.pets_of(selected)
 
     async def change(pet_id: int) -> bool:
         if pet_id not in pets:
@@ -122,6 +124,8 @@ async def _change(visit: PageRequest) -> Response:
         text = outcome.text(status, status)
     else:
         text = outcome.text("changed", "like that")
+    if has_more:
+        text += f" More match: these were the first {MAX_SELECTED}."
     return await _told(visit, outcome, text, "Undo")
 
 
@@ -138,8 +142,8 @@ async def _patch(visit: PageRequest) -> dict[str, Any]:
 
 
 async def _delete(visit: PageRequest) -> Response:
-    selected = _selected_in(visit.form)
-    pets = await _pets(visit, selected)
+    selected, _ = await _selected(visit)
+    pets = await visit.pets_of(selected)
 
     async def delete(pet_id: int) -> bool:
         if pet_id not in pets:
@@ -158,7 +162,7 @@ async def _delete(visit: PageRequest) -> Response:
 
 async def _undo(visit: PageRequest) -> Response:
     ids = _ids_in([*dict.fromkeys(visit.form.text("ids").split())])
-    pets = await _pets(visit, ids)
+    pets = await visit.pets_of(ids)
 
     async def take_back(pet_id: int) -> bool:
         return await _take_back(visit, pet_id)
@@ -202,8 +206,28 @@ def _is_of(event: PastEvent, author: tuple[str, str]) -> bool:
 # What they share
 
 
+async def _selected(visit: PageRequest) -> tuple[Mapping[int, str], bool]:
+    """Return the selected pets with the version that was seen, and whether more match.
+
+    With ``all`` they are the first ones of the list that a person came from.
+    """
+    if not visit.form.text("all"):
+        return _selected_in(visit.form), False
+    form = decode_urlencoded(_back(visit).partition("?")[2].encode())
+    query = await list_query(visit, Form({**form.fields, "cursor": []}))
+    selected, more = dict[int, str](), True
+    while more and len(selected) < MAX_SELECTED:
+        found = await visit.execute("listPets", query={**query, "limit": 100})
+        selected |= {pet.id: version_of(pet) for pet in found.value}
+        query["cursor"], more = found.next, bool(found.next)
+    if not selected:
+        msg = "no pet matches any more"
+        raise InvalidBody(msg)
+    return selected, more
+
+
 def _selected_in(form: Form) -> Mapping[int, str]:
-    boxes = dict.fromkeys(form.all("pet"))
+    boxes = dict.fromkeys(box for text in form.all("pet") for box in text.split())
     if not boxes:
         msg = "select a pet first"
         raise InvalidBody(msg)
@@ -256,12 +280,6 @@ async def _told(visit: PageRequest, outcome: _Outcome, text: str, label: str = "
     return visit.page("selection_left.html", notice=notice, left=outcome.left, back=back)
 
 
-async def _pets(visit: PageRequest, ids: Collection[int]) -> dict[int, Pet]:
-    query = {"id": [*ids], "limit": MAX_SELECTED}
-    found = await visit.execute("listPets", query=query)
-    return {pet.id: pet for pet in found.value}
-
-
 def _seen(pet: Pet, seen: str) -> str:
     if version_of(pet) != seen:
         msg = "somebody has changed the pet"
@@ -274,7 +292,6 @@ def _back(visit: PageRequest) -> str:
 
 
 PAGES = (
-    ConsolePage("GET", "/pets/selection", _ask, "deletePet"),
     ConsolePage("POST", "/pets/selection", _change, "updatePet", _ask, has_file=True),
     ConsolePage("POST", "/pets/selection/delete", _delete, "deletePet", _ask, has_file=True),
     ConsolePage("POST", "/pets/selection/undo", _undo, "updatePet", has_file=True),

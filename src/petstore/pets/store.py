@@ -1,7 +1,6 @@
 """List, add, change and delete pets."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, islice
 from typing import Literal, TypeAlias
 
@@ -13,12 +12,12 @@ from petstore.databases.contract import (
     Reader,
     Statement,
     Unit,
-    Value,
     placeholder_list,
     placeholders,
 )
 from petstore.databases.pages import Filter, Page, found, read_count, read_page
-from petstore.domain.words import NameKeys, keys_of
+from petstore.databases.words import WordIndex
+from petstore.domain.words import finds, terms_of, typed_words, words_of
 from petstore.errors import PetReserved
 from petstore.events.model import resource_event
 from petstore.events.store import Change
@@ -35,22 +34,21 @@ from petstore.pets.model import (
     patched,
     status_after,
 )
+from petstore.time_slices import TimeSlices
 
 _SELECT = f"SELECT {PETS.columns} FROM pets"  # noqa: S608 - only names
 _SELECT_ONE = f"{_SELECT} WHERE id = ?1"
 # What a client gives.
 _GIVEN = NewPet.__struct_fields__
-_INSERTED = f"{', '.join(_GIVEN)}, name_key, words"
+_INSERTED = ", ".join(_GIVEN)
 _WIDTH = len(_GIVEN)
-_KEYS = 2  # name_key and words
 _INSERT_ONE = (
     f"INSERT INTO pets ({_INSERTED}/*pg , id */) /*pg OVERRIDING SYSTEM VALUE */"  # noqa: S608
-    f" VALUES ({placeholder_list(1, _INSERTED.split())}/*pg , ?{_WIDTH + _KEYS + 1} */)"
+    f" VALUES ({placeholder_list(1, _GIVEN)}/*pg , ?{_WIDTH + 1} */)"
 )
 _UPDATE = f"UPDATE pets SET ({', '.join(_GIVEN)}) = {placeholders(_WIDTH)} WHERE id = ?{_WIDTH + 1}"  # noqa: S608
 _ROWS_AT_ONCE = 100
-# A statement of so many takes some milliseconds, in which nothing else runs.
-_WORDS_AT_ONCE = 100
+_WORDS = WordIndex("pet_words", "pets", PETS, lambda pet: pet.name)
 
 KeptBecause: TypeAlias = Literal["changed", "ordered", "deleted"]
 """Why ``delete_untouched`` leaves a pet: what somebody did with it."""
@@ -81,6 +79,21 @@ async def list_pets(
         *(store, "select_pets", _SELECT, _filters(wanted), after, limit, PETS.read),
         newest_first=newest_first,
     )
+
+
+async def search_pets(
+    store: Reader, text: str, wanted: PetFilter, after: int | None, limit: int
+) -> Page[Pet]:
+    """Return the first ``limit`` pets with an id above ``after`` that have all words of a text."""
+    if wanted.ids is not UNSET:
+        typed, slices, pets = typed_words(text), TimeSlices(), list[Pet]()
+        for pet in (await list_pets(store, wanted, after, len(wanted.ids))).items:
+            if typed and finds(typed, words_of(pet.name)):
+                pets.append(pet)
+            await slices.rest()
+        return Page(pets[:limit], pets[limit - 1].id if len(pets) > limit else None)
+    admits = None if wanted == PetFilter() else wanted.admits
+    return await _WORDS.search(store, text, after, limit, admits)
 
 
 async def count_pets(store: Reader, wanted: PetFilter, limit: int) -> int:
@@ -130,22 +143,20 @@ async def get_inventory_by_category(store: Reader) -> Inventory:
 def create_pet(change: Change, new: NewPet) -> Unit[Pet]:
     if change.strict_categories:
         yield from require_category(new.category_id)
-    keys = keys_of(new.name)
-    values = (*PETS.values(new, _GIVEN), *keys.values)
+    values = PETS.values(new, _GIVEN)
     ((pet_id,),) = yield Statement(_INSERT_ONE, values, returns_id="pets", name="insert_pet")
-    if keys.word_keys:
-        yield from _inserted_words([(pet_id, keys.word_keys)])
+    yield from _WORDS.add([(pet_id, terms_of(new.name))])
     pet = Pet(pet_id, *astuple(new))
     yield change.record(resource_event("pet.created", pet))
     return pet
 
 
 def create_pets(
-    change: Change, news: Iterable[NewPet], known: Mapping[str, NameKeys] | None = None
+    change: Change, news: Iterable[NewPet], known: Mapping[str, list[str]] | None = None
 ) -> Unit[list[Pet]]:
     """Add many pets in the order given, a hundred in each statement, and return them.
 
-    ``known`` has what a search finds some of their names by: a unit of work keeps others waiting.
+    ``known`` has the terms of some of their names: a unit of work keeps others waiting.
     """
     if change.strict_categories:
         news = list(news)
@@ -153,15 +164,13 @@ def create_pets(
     rest, known = iter(news), known or {}
     created: list[Pet] = []
     while batch := list(islice(rest, _ROWS_AT_ONCE)):
-        keys = {new.name: known.get(new.name) or keys_of(new.name) for new in batch}
-        rows = ((*PETS.values(new, _GIVEN), *keys[new.name].values) for new in batch)
-        values = [*chain.from_iterable(rows)]
+        values = [*chain.from_iterable(PETS.values(new, _GIVEN) for new in batch)]
         sql = (
-            f"INSERT INTO pets ({_INSERTED}) VALUES {placeholders(_WIDTH + _KEYS, len(batch))}"  # noqa: S608
+            f"INSERT INTO pets ({_INSERTED}) VALUES {placeholders(_WIDTH, len(batch))}"  # noqa: S608
             f" RETURNING {PETS.columns}"
         )
         pets = [*map(PETS.read, sorted((yield Statement(sql, values, name="insert_pets"))))]
-        yield from _inserted_words((pet.id, keys[pet.name].word_keys) for pet in pets)
+        yield from _WORDS.add((pet.id, known.get(pet.name) or terms_of(pet.name)) for pet in pets)
         yield change.record(*(resource_event("pet.created", pet) for pet in pets))
         created += pets
     return created
@@ -178,14 +187,7 @@ def update_pet(change: Change, pet_id: int, patch: PetPatch) -> Unit[Pet]:
         values = (*PETS.values(changed, _GIVEN), pet_id)
         yield Statement(_UPDATE, values, deferrable=True, name="update_pet")
         if changed.name != pet.name:
-            # The database has deleted the words of the old name.
-            keys = keys_of(changed.name)
-            yield Statement(
-                "UPDATE pets SET name_key = ?1, words = ?2 WHERE id = ?3",
-                (*keys.values, pet_id),
-                name="update_pet_name_key",
-            )
-            yield from _inserted_words([(pet_id, keys.word_keys)])
+            yield from _WORDS.replace(pet_id, pet.name, changed.name)
         yield change.record(resource_event("pet.updated", changed, pet))
     return changed
 
@@ -195,6 +197,7 @@ def delete_pet(change: Change, pet_id: int) -> Unit[None]:
     yield from _require_no_order(pet_id)
     sql = "DELETE FROM pets WHERE id = ?1"
     yield Statement(sql, (pet_id,), deferrable=True, name="delete_pet")
+    yield from _WORDS.remove(pet_id, terms_of(pet.name))
     yield change.record(resource_event("pet.deleted", pet))
 
 
@@ -223,6 +226,8 @@ def delete_untouched(change: Change, pets: Sequence[Pet]) -> Unit[dict[int, Kept
     if gone:
         sql = f"DELETE FROM pets WHERE id IN ({placeholder_list(1, gone)})"  # noqa: S608
         yield Statement(sql, [pet.id for pet in gone], name="delete_pets")
+        for pet in gone:
+            yield from _WORDS.remove(pet.id, terms_of(pet.name))
         yield change.record(*(resource_event("pet.deleted", pet) for pet in gone))
     return kept
 
@@ -253,20 +258,3 @@ def _require_no_order(pet_id: int) -> Unit[None]:
     for order_id, status in rows:
         msg = f"order {order_id} is {status} and reserves pet {pet_id}"
         raise PetReserved(msg)
-
-
-def _inserted_words(keys: Iterable[tuple[int, Sequence[str]]]) -> Iterator[Statement]:
-    """Yield what inserts the keys of words, those of each id of a pet."""
-    values: list[Value] = []
-    for pet_id, word_keys in keys:
-        for key in word_keys:
-            values += (key, pet_id)
-    for start in range(0, len(values), 2 * _WORDS_AT_ONCE):
-        some = values[start : start + 2 * _WORDS_AT_ONCE]
-        sql = _insert_words(len(some) // 2)
-        yield Statement(sql, some, deferrable=True, name="insert_pet_words")
-
-
-@cache
-def _insert_words(rows: int) -> str:
-    return f"INSERT INTO pet_words (word_key, pet_id) VALUES {placeholders(2, rows)}"  # noqa: S608

@@ -24,7 +24,7 @@ def _show(response: "Response[Sales]", *, as_csv: bool, as_json: bool) -> None:
     if as_json:
         print_json(found)
     elif as_csv:
-        columns = (_KEYS[by], "orders", "amount", "currency")
+        columns = (_KEYS[by], "orders", "amount", "returns", "refunded", "currency")
         print_csv(columns, found["rows"])
     else:
         shown = [
@@ -32,6 +32,8 @@ def _show(response: "Response[Sales]", *, as_csv: bool, as_json: bool) -> None:
                 by: str(row.get(_KEYS[by], "-")),
                 "orders": str(row["orders"]),
                 "amount": money_in_words(row["amount"], row["currency"]),
+                "returns": str(row["returns"]),
+                "refunded": money_in_words(row["refunded"], row["currency"]),
             }
             for row in found["rows"]
         ]
@@ -44,5 +46,5 @@ sales = OperationCommand(
     "sales.get",
     show=_show,
     options=[csv_option],
-    help="Count the orders that were delivered, and add up their amounts, by day or by category.",
+    help="Count the orders delivered and returned, and add up the money, by day or by category.",
 )

@@ -1,11 +1,12 @@
 """The operation that returns the sales in numbers."""
 
 from datetime import date
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.clock import utc
+from petstore.domain.time_zones import zone_of
 from petstore.interface.operation import Call, Context, Operation, Result, Success
 from petstore.sales.model import By, Sales, day_range
 from petstore.sales.store import get_sales
@@ -28,14 +29,21 @@ class GetSalesQuery(
         Annotated[date, Meta(description="The last day. By default today.", extra=_DATE)]
         | UnsetType
     ) = UNSET
-    time_zone: Annotated[
-        str,
-        Meta(
-            max_length=64,
-            description="The time zone of the days (IANA), such as `Europe/Berlin`.",
-            extra={"expected": "the name of a time zone (IANA), such as Europe/Berlin"},
-        ),
-    ] = "UTC"
+    time_zone: (
+        Annotated[
+            str,
+            Meta(
+                max_length=64,
+                description=(
+                    "The time zone of the days (IANA), such as `Europe/Berlin`. By default the"
+                    " store's."
+                ),
+                examples=["Europe/Berlin"],
+                extra={"expected": "the name of a time zone (IANA), such as Europe/Berlin"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
     by: Annotated[
         By,
         Meta(
@@ -47,9 +55,15 @@ class GetSalesQuery(
 
 async def _get(context: Context, call: Call[None, GetSalesQuery]) -> Result[Sales]:
     query, services = call.query, context.services
-    days = day_range(query.first, query.last, query.time_zone, utc(services.clock()))
+    zone = services.time_zone if query.time_zone is UNSET else zone_of(query.time_zone)
+    days = day_range(query.first, query.last, zone, utc(services.clock()))
     rows = await get_sales(context.services.store, days, query.by, services.currency)
-    return Result(Sales(days.first, days.last, query.time_zone, query.by, rows))
+    return Result(Sales(days.first, days.last, zone.key, query.by, rows))
+
+
+def _row(orders: int, amount: int, day: str) -> dict[str, Any]:
+    sold = {"orders": orders, "amount": amount, "returns": 0, "refunded": 0}
+    return {**sold, "currency": "USD", "day": day}
 
 
 OPERATIONS = (
@@ -60,9 +74,10 @@ OPERATIONS = (
         tag="Store",
         summary="Count the sales",
         description=(
-            "Returns how many orders were delivered between two days, both included, and the sums"
-            " of their amounts, by day or by category. A cancelled sale does not count. By day,"
-            " each day has a row, even without sales. There are at most 366 days. Amounts are added"
+            "Returns how many orders were delivered between two days, both included, how many were"
+            " returned, and the sums of their amounts and refunds, by day or by category. A"
+            " returned order counts on the day of its delivery and on the day of its return. By"
+            " day, each day has a row. There are at most 366 days. Amounts are added"
             " up by currency: a day or category with sales in several currencies has a row for"
             " each."
         ),
@@ -80,8 +95,8 @@ OPERATIONS = (
                 "timeZone": "Europe/Berlin",
                 "by": "day",
                 "rows": [
-                    {"orders": 0, "amount": 0, "currency": "USD", "day": "2026-11-20"},
-                    {"orders": 3, "amount": 74700, "currency": "USD", "day": "2026-11-21"},
+                    _row(0, 0, "2026-11-20"),
+                    _row(3, 74700, "2026-11-21"),
                 ],
             },
         ),

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from petstore.clock import utc
 from petstore.console.charts import Bars, bars, percent_of
 from petstore.console.downloads import SEPARATOR, CsvDownload, amount_cell, delimiter_of
 from petstore.console.forms import Field, FieldSet, ShownForm, Texts
@@ -23,9 +22,9 @@ _DEFAULT_DAYS = 7
 # A longer range is shown by month: nobody tells so many bars apart, and the page would be heavy.
 _MOST_DAYS_SHOWN = 92
 _COLUMNS: Mapping[str, Sequence[str]] = {
-    "day": ("day", "orders", "amount", "currency"),
-    "month": ("month", "orders", "amount", "currency"),
-    "category": ("categoryId", "category", "orders", "amount", "currency"),
+    "day": ("day", "orders", "amount", "returns", "refunded", "currency"),
+    "month": ("month", "orders", "amount", "returns", "refunded", "currency"),
+    "category": ("categoryId", "category", "orders", "amount", "returns", "refunded", "currency"),
 }
 _FORM = FieldSet(Field("from", "From", type="date"), Field("to", "To", type="date"))
 
@@ -90,6 +89,8 @@ async def _download(visit: PageRequest) -> Response:
                 "category": _name_of(row, names),
                 "orders": row.orders,
                 "amount": amount_cell(row.amount, row.currency, delimiter),
+                "returns": row.returns,
+                "refunded": amount_cell(row.refunded, row.currency, delimiter),
                 "currency": row.currency,
             }
         )
@@ -98,17 +99,13 @@ async def _download(visit: PageRequest) -> Response:
 
 def _typed(visit: PageRequest) -> dict[str, str]:
     """Return the days of the address, by default the last seven."""
-    today = _today(visit)
+    today = visit.today
     given = {name: text for name, text in _FORM.typed(visit.form).items() if text}
     return {"from": str(today - (_DEFAULT_DAYS - 1) * _ONE_DAY), "to": str(today)} | given
 
 
-def _today(visit: PageRequest) -> date:
-    return utc(visit.services.clock()).astimezone(visit.time_zone).date()
-
-
 async def _sales(visit: PageRequest, typed: Texts, *, by: str) -> Sales:
-    query = {**typed, "timeZone": visit.time_zone.key, "by": by}
+    query = {**typed, "by": by}
     found: Sales = (await visit.execute("getSales", query=query)).value
     return found
 
@@ -117,7 +114,7 @@ async def _report(visit: PageRequest, typed: Texts) -> dict[str, Any]:
     currency = visit.services.currency
     days = await _sales(visit, typed, by="day")
     categories = (await _sales(visit, typed, by="category")).rows
-    today = _today(visit)
+    today = visit.today
     before = await _before(visit, days)
     categories_before = before.categories if before else ()
     names = await _names(visit, [*categories, *categories_before])
@@ -138,7 +135,7 @@ async def _report(visit: PageRequest, typed: Texts) -> dict[str, Any]:
         "categories": [
             (each, _by_category(categories, categories_before, each, names))
             for each in totals
-            if each.orders
+            if each.orders or each.returns
         ],
     }
 
@@ -207,9 +204,9 @@ def _by_category(
     earlier = {row.category_id: row for row in before if row.currency == total.currency}
 
     def shown(category_id: int | UnsetType) -> _CategoryRow:
-        none = SalesRow(0, 0, total.currency, category_id=category_id)
+        none = SalesRow(0, 0, 0, 0, total.currency, category_id=category_id)
         row = sold.get(category_id, none)
-        pair = (row.amount, total.amount) if total.amount else (row.orders, total.orders)
+        pair = (row.amount, total.amount) if total.amount else (row.orders, total.orders or 1)
         width = round(100 * pair[0] / pair[1], 2)
         past = earlier.get(category_id, none)
         return _CategoryRow(_name_of(row, names), row, past, percent_of(*pair), width)
@@ -231,7 +228,7 @@ def _name_of(row: SalesRow, names: Mapping[int, str]) -> str:
 
 
 def _ranges(visit: PageRequest) -> list[tuple[str, date, date]]:
-    today = _today(visit)
+    today = visit.today
     monday = today - today.weekday() * _ONE_DAY
     month, year = today.replace(day=1), today.replace(month=1, day=1)
     last_month = month - _ONE_DAY

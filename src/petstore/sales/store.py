@@ -1,4 +1,4 @@
-"""Read the sales, along the index of deliveries: the cost is that of the sales of the range.
+"""Read the sales, along the indexes of deliveries and returns: the cost is that of the range.
 
 A statement reads some weeks at most, and others have the event loop in between: a year of a large
 store takes a while.
@@ -6,6 +6,7 @@ store takes a while.
 
 from collections.abc import Sequence
 from datetime import date, timedelta
+from operator import add
 from typing import Any, TypeAlias
 
 from msgspec import UNSET
@@ -19,19 +20,11 @@ from petstore.time_slices import TimeSlices
 # A sum of amounts may exceed an int64, but neither of these parts does.
 _PART = 1_000_000
 _FOUR_WEEKS = 28 * DAY
-_NUMBERS = (
-    "currency, count(*),"
-    f" CAST(sum(amount / {_PART}) AS BIGINT), CAST(sum(amount % {_PART}) AS BIGINT)"
-)
-_RANGE = (
-    "FROM orders WHERE delivered_at IS NOT NULL"
-    f" AND delivered_at >= /*sqlite*/ ?1 /*end*/ /*pg {opaque_parameter(1)} */"
-    f" AND delivered_at < /*sqlite*/ ?2 /*end*/ /*pg {opaque_parameter(2)} */"
-)
+_COUNTED = (("delivered_at", "amount"), ("returned_at", "refund"))
 
 _Key: TypeAlias = tuple[date | None, int | None, str]
-_Totals: TypeAlias = dict[_Key, tuple[int, int]]
-"""How many orders there are, and the sum of their amounts, by day, category and currency."""
+_Totals: TypeAlias = dict[_Key, tuple[int, int, int, int]]
+"""How many orders and returns there are, with their sums, by day, category and currency."""
 
 
 async def get_sales(store: Reader, days: DayRange, by: By, currency: str) -> list[SalesRow]:
@@ -41,13 +34,14 @@ async def get_sales(store: Reader, days: DayRange, by: By, currency: str) -> lis
     """
     if by == "category":
         return _rows(await _by_category(store, days, currency), currency)
-    totals: _Totals = {(day, None, currency): (0, 0) for day in days.days}
+    totals: _Totals = {(day, None, currency): (0, 0, 0, 0) for day in days.days}
     slices = TimeSlices()
     await slices.begin()
     for stretch in stretches(days):
-        for index, *numbers in await store.read(_select_by_day(stretch)):
-            day = stretch.first + timedelta(days=index)
-            _add(totals, day, None, numbers, currency)
+        for is_return, (when, what) in enumerate(_COUNTED):
+            for index, *numbers in await store.read(_select_by_day(stretch, when, what)):
+                day = stretch.first + timedelta(days=index)
+                _add(totals, (day, None), numbers, currency, is_return)
         await slices.rest()
     return _rows(totals, currency)
 
@@ -58,10 +52,11 @@ async def _by_category(store: Reader, days: DayRange, currency: str) -> _Totals:
     await slices.begin()
     # Without days there is less to add up the more weeks a statement reads.
     for start in range(days.start, days.end, _FOUR_WEEKS):
-        select = _select_by_category(start, min(start + _FOUR_WEEKS, days.end))
-        for category_id, *numbers in await store.read(select):
-            _add(totals, None, category_id, numbers, currency)
-            await slices.rest()
+        for is_return, (when, what) in enumerate(_COUNTED):
+            select = _select_by_category(start, min(start + _FOUR_WEEKS, days.end), when, what)
+            for category_id, *numbers in await store.read(select):
+                _add(totals, (None, category_id), numbers, currency, is_return)
+                await slices.rest()
         await slices.rest()
     return _with_first_categories(totals)
 
@@ -71,26 +66,37 @@ def _with_first_categories(totals: _Totals) -> _Totals:
     known = sorted({category_id for _, category_id, _ in totals if category_id is not None})
     shown = {*known[:MAX_CATEGORIES]}
     kept: _Totals = {}
-    for (_, category_id, of), (orders, amount) in totals.items():
+    for (_, category_id, of), numbers in totals.items():
         key = None, category_id if category_id in shown else None, of
-        before, sum_before = kept.get(key, (0, 0))
-        kept[key] = before + orders, sum_before + amount
+        orders, amount, returns, refunded = map(add, kept.get(key, (0, 0, 0, 0)), numbers)
+        kept[key] = orders, amount, returns, refunded
     return kept
 
 
-def _select_by_category(start: Milliseconds, end: Milliseconds) -> Statement:
+def _counted(when: str, what: str) -> str:
+    """Return the columns and the range of a SELECT that counts by a time, and sums amounts."""
+    return (
+        "currency, count(*),"
+        f" CAST(sum({what} / {_PART}) AS BIGINT), CAST(sum({what} % {_PART}) AS BIGINT)"
+        f" FROM orders WHERE {when} IS NOT NULL"
+        f" AND {when} >= /*sqlite*/ ?1 /*end*/ /*pg {opaque_parameter(1)} */"
+        f" AND {when} < /*sqlite*/ ?2 /*end*/ /*pg {opaque_parameter(2)} */"
+    )
+
+
+def _select_by_category(start: Milliseconds, end: Milliseconds, when: str, what: str) -> Statement:
     return Statement(
-        f"SELECT category_id, {_NUMBERS} {_RANGE} GROUP BY category_id, currency",
+        f"SELECT category_id, {_counted(when, what)} GROUP BY category_id, currency",
         (start, end),
         name="select_sales_by_category",
     )
 
 
-def _select_by_day(stretch: DayRun) -> Statement:
+def _select_by_day(stretch: DayRun, when: str, what: str) -> Statement:
     return Statement(
         # A day that is not of 24 hours stands alone.
-        "SELECT CASE WHEN CAST(?3 AS BIGINT) > 1 THEN (delivered_at - ?1) / 86400000 ELSE 0 END"
-        f" AS day, {_NUMBERS} {_RANGE} GROUP BY day, currency",
+        f"SELECT CASE WHEN CAST(?3 AS BIGINT) > 1 THEN ({when} - ?1) / 86400000 ELSE 0 END"
+        f" AS day, {_counted(when, what)} GROUP BY day, currency",
         (stretch.start, stretch.end, (stretch.end - stretch.start) // DAY),
         name="select_sales_by_day",
     )
@@ -98,16 +104,20 @@ def _select_by_day(stretch: DayRun) -> Statement:
 
 def _add(
     totals: _Totals,
-    day: date | None,
-    category_id: int | None,
+    place: tuple[date | None, int | None],
     numbers: Sequence[Any],
     currency: str,
+    is_return: int,
 ) -> None:
-    """Add what a row says of the sales in its currency: the orders, and their amount in parts."""
-    of, orders, millions, rest = numbers
-    key = day, category_id, of or currency
-    before, amount = totals.get(key, (0, 0))
-    totals[key] = before + orders, amount + (millions or 0) * _PART + (rest or 0)
+    """Add what a row says of the orders in its currency: how many, and their sum in parts."""
+    of, count, millions, rest = numbers
+    key = *place, of or currency
+    orders, amount, returns, refunded = totals.get(key, (0, 0, 0, 0))
+    total = (millions or 0) * _PART + (rest or 0)
+    if is_return:
+        totals[key] = orders, amount, returns + count, refunded + total
+    else:
+        totals[key] = orders + count, amount + total, returns, refunded
 
 
 def _rows(totals: _Totals, currency: str) -> list[SalesRow]:

@@ -1,6 +1,7 @@
 """The pages of webhooks: where a key's events are sent, and what became of each delivery."""
 
 from collections.abc import Iterable
+from functools import partial
 
 from petstore.console.forms import (
     Field,
@@ -8,11 +9,11 @@ from petstore.console.forms import (
     choice,
     number_or_text,
     optional,
-    utc_moment,
     words,
 )
 from petstore.console.history import names_of
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, executes
+from petstore.domain.time_zones import typed_moment
 from petstore.errors import InvalidParameter, PetstoreError
 from petstore.events.model import EVENT_TYPES, readable_types
 from petstore.http.messages import Response
@@ -27,7 +28,6 @@ _STATES = ("pending", "succeeded", "failed")
 _STATE = FieldSet(
     choice("state", "State", ("", "any"), *((state, state) for state in _STATES), parse=optional)
 )
-_SINCE = FieldSet(Field("since", "Since", parse=utc_moment, control="moment"))
 _GRACE = FieldSet(
     choice(
         *("graceSeconds", "The old secret ends"),
@@ -38,6 +38,11 @@ _GRACE = FieldSet(
         parse=number_or_text,
     )
 )
+
+
+def _since(visit: PageRequest) -> FieldSet:
+    parse = partial(typed_moment, zone=visit.time_zone)
+    return FieldSet(Field("since", "Since", parse=parse, control="moment"))
 
 
 def _types(visit: PageRequest) -> list[tuple[str, str]]:
@@ -125,7 +130,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         form=form,
         filters=_STATE.new(visit.form, error),
         grace=_GRACE.new(visit.form, error),
-        since=_SINCE.new(visit.form, error),
+        since=_since(visit).new(visit.form, error),
         deliveries=deliveries,
     )
 
@@ -151,7 +156,8 @@ async def _enable(visit: PageRequest) -> Response:
 
 
 async def _recover(visit: PageRequest) -> Response:
-    await visit.execute("recoverWebhook", _SINCE.values(_SINCE.typed(visit.form)))
+    since = _since(visit)
+    await visit.execute("recoverWebhook", since.values(since.typed(visit.form)))
     return await visit.redirect(_path(visit), Notice("Missed events are being sent."))
 
 

@@ -50,7 +50,6 @@ __all__ = [
     "NoResponse",
     "NotFound",
     "NotOwner",
-    "OrderClosed",
     "OutcomeUnknown",
     "PersonDisabled",
     "PetNotAvailable",
@@ -137,10 +136,6 @@ class LastAdministrator(Conflict, code="last_administrator"):
 
 class LoginTaken(Conflict, code="login_taken"):
     """Another person has this login, perhaps in another case."""
-
-
-class OrderClosed(Conflict, code="order_closed"):
-    """The order is delivered or cancelled and cannot change."""
 
 
 class PersonDisabled(Conflict, code="person_disabled"):

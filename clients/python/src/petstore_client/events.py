@@ -84,6 +84,16 @@ class OrderDelivered(Event, frozen=True, kw_only=True):
     data: Order
 
 
+ORDER_RETURNED: Final = "order.returned"
+
+
+class OrderReturned(Event, frozen=True, kw_only=True):
+    """An event of the type ``order.returned``."""
+
+    type: Literal["order.returned"]
+    data: Order
+
+
 ORDER_CANCELLED: Final = "order.cancelled"
 
 
@@ -282,6 +292,7 @@ BY_TYPE: Final[Mapping[str, type[Event]]] = {
     ORDER_UPDATED: OrderUpdated,
     ORDER_APPROVED: OrderApproved,
     ORDER_DELIVERED: OrderDelivered,
+    ORDER_RETURNED: OrderReturned,
     ORDER_CANCELLED: OrderCancelled,
     ORDER_LAPSED: OrderLapsed,
     CATEGORY_CREATED: CategoryCreated,

@@ -18,7 +18,7 @@ KeyEnvironment: TypeAlias = Literal["production", "staging"]
 KeyState: TypeAlias = Literal["active", "expired", "revoked"]
 ActorType: TypeAlias = Literal["key", "operator", "person", "service"]
 SalesBy: TypeAlias = Literal["category", "day"]
-OrderStatus: TypeAlias = Literal["approved", "cancelled", "delivered", "placed"]
+OrderStatus: TypeAlias = Literal["approved", "cancelled", "delivered", "placed", "returned"]
 ImportWordMeans: TypeAlias = Literal["available", "none", "pending", "sold"]
 KeptPetReason: TypeAlias = Literal["changed", "deleted", "ordered"]
 ImportState: TypeAlias = Literal["finished", "open", "running", "undone"]
@@ -120,15 +120,19 @@ class ImportMapping(Model, frozen=True, kw_only=True):
 class ImportWord(Model, frozen=True, kw_only=True):
     """A category of a file that is not in the store, or a word of its status column.
 
+    A category may have the id of the one that it means.
+
     Attributes:
         text: The word, as the file has it first.
         rows: How many rows have it.
         means: The status that it means; absent if that is not decided.
+        category_id: Identifier of the category the animal belongs to.
     """
 
     text: str
     rows: int
     means: ImportWordMeans | str | None = None
+    category_id: int | None = None
 
 
 class Order(Versioned, frozen=True, kw_only=True):
@@ -139,7 +143,7 @@ class Order(Versioned, frozen=True, kw_only=True):
         pet_id: Identifier of the pet.
         quantity: Always 1, because every pet is unique.
         status: The status of the order.
-        complete: Whether the order is delivered.
+        complete: Whether the order was delivered.
         placed_at: When the order was placed.
         ship_date: When to ship it (RFC 3339).
         reserved_until: When the reservation lapses, unless the order is approved.
@@ -152,6 +156,10 @@ class Order(Versioned, frozen=True, kw_only=True):
         delivered_at: When it was delivered: the time of the sale.
         cancelled_at: When it was cancelled, or its reservation lapsed.
         cancel_reason: Why it was cancelled. 1 to 200 characters. No event has it.
+        returned_at: When the pet was returned.
+        return_reason: Why it was returned. 1 to 200 characters. No event has it.
+        refund: What the buyer got back for a returned pet, up to ``amount``. By default all
+            of it.
     """
 
     id: int
@@ -170,14 +178,19 @@ class Order(Versioned, frozen=True, kw_only=True):
     delivered_at: datetime | None = None
     cancelled_at: datetime | None = None
     cancel_reason: str | None = None
+    returned_at: datetime | None = None
+    return_reason: str | None = None
+    refund: int | None = None
 
 
 class SalesRow(Model, frozen=True, kw_only=True):
-    """The sales of a day or of a category, in one currency.
+    """The sales and returns of a day or of a category, in one currency.
 
     Attributes:
         orders: How many orders were delivered.
         amount: The sum of their amounts; an order without an amount adds nothing.
+        returns: How many orders were returned.
+        refunded: The sum of their refunds. ``amount`` minus it is what the shop took.
         currency: The currency of the amount (ISO 4217): that of the store when it was set.
         day: The day. Only by day.
         category_id: The category of the pets when they were sold. Absent by day, for sales
@@ -187,6 +200,8 @@ class SalesRow(Model, frozen=True, kw_only=True):
 
     orders: int
     amount: int
+    returns: int
+    refunded: int
     currency: str
     day: date | None = None
     category_id: int | None = None
@@ -510,13 +525,13 @@ class Event(Model, frozen=True, kw_only=True):
     Attributes:
         id: Unique, and the same in the feed and in every delivery.
         type: One of ``pet.created``, ``pet.updated``, ``pet.deleted``, ``order.placed``,
-            ``order.updated``, ``order.approved``, ``order.delivered``, ``order.cancelled``,
-            ``order.lapsed``, ``category.created``, ``category.updated``,
-            ``category.deleted``, ``key.created``, ``key.updated``, ``key.rotated``,
-            ``key.revoked``, ``key.unbanned``, ``person.created``, ``person.updated``,
-            ``person.invited``, ``key.limit_near``, ``key.banned``, ``key.expiring``,
-            ``deprecation.used``, ``webhook.disabled``, ``webhook.test``. More will follow:
-            ignore types that you do not know.
+            ``order.updated``, ``order.approved``, ``order.delivered``, ``order.returned``,
+            ``order.cancelled``, ``order.lapsed``, ``category.created``,
+            ``category.updated``, ``category.deleted``, ``key.created``, ``key.updated``,
+            ``key.rotated``, ``key.revoked``, ``key.unbanned``, ``person.created``,
+            ``person.updated``, ``person.invited``, ``key.limit_near``, ``key.banned``,
+            ``key.expiring``, ``deprecation.used``, ``webhook.disabled``, ``webhook.test``.
+            More will follow: ignore types that you do not know.
         timestamp: When it happened (RFC 3339, to the millisecond).
         resource: The resource of the event, such as ``pet/7``.
         sequence: The place among all events of the store, without gaps.
@@ -644,6 +659,7 @@ class Import(Versioned, frozen=True, kw_only=True):
             ``refuse`` them, or ``create`` the categories.
         values: What words of the status column mean: ``available``, ``pending``, ``sold``
             or ``none``.
+        categories: What categories mean that are not in the store: the ids of categories.
         notes: What was noticed about the file, in words for a person.
         created_at: When the file was sent.
         header_line: The line with the names of the columns, if there is one.
@@ -668,6 +684,7 @@ class Import(Versioned, frozen=True, kw_only=True):
     mapping: ImportMapping
     unknown_categories: UnknownCategories | str
     values: dict[str, ImportWordMeans]
+    categories: dict[str, int]
     notes: list[str]
     created_at: datetime
     header_line: int | None = None

@@ -34,23 +34,12 @@ function setText(element, text) {
 
 // Times and numbers
 
-const format = options => new Intl.DateTimeFormat(undefined, options);
+const timeZone = document.body.dataset.zone; // the store's
+const format = options => new Intl.DateTimeFormat(undefined, {timeZone, ...options});
 const short = format({dateStyle: 'medium', timeStyle: 'short'});
 const full = format({dateStyle: 'full', timeStyle: 'long'});
 const day = format({dateStyle: 'medium', timeZone: 'UTC'});
 const number = new Intl.NumberFormat();
-const timeZone = short.resolvedOptions().timeZone;
-const zone = `${timeZone} time`;
-
-// The service counts the days of the reader.
-document.cookie = `petstore_time_zone=${timeZone}; path=${HOME}; max-age=31536000; samesite=strict`;
-
-function formatOf({value, dataset: {currency}}) {
-  const digits = value.split('.')[1]?.length ?? 0;
-  return currency ? new Intl.NumberFormat(undefined, {
-    style: 'currency', currency, minimumFractionDigits: digits, maximumFractionDigits: digits,
-  }) : number;
-}
 
 function timeLeft(moment) {
   if (moment <= Date.now()) return 'time is up';
@@ -79,13 +68,7 @@ function localise(root) {
     if (!isDay) time.title = full.format(moment);
   }
   for (const data of all('data[value]', root)) {
-    if (data.value && isFinite(data.value)) data.textContent = formatOf(data).format(data.value);
-  }
-  for (const field of all('[data-utc]', root)) {
-    const label = field.labels[0].firstChild;
-    label.data = label.data.replace('UTC', zone);
-    field.valueAsNumber -= 60000 * new Date(field.valueAsNumber).getTimezoneOffset();
-    field.dataset.utc = field.value;
+    if (data.value && isFinite(data.value)) data.textContent = number.format(data.value);
   }
 }
 
@@ -104,7 +87,7 @@ function prepare(root) {
 }
 
 function countSelected() {
-  setText(byId('selected'), `${all('[name=pet]:checked').length} selected`);
+  setText(byId('selected'), find('[name=all]:checked') ? 'All that match' : `${all('[name=pet]:checked').length} selected`);
 }
 
 // Replace a part of the page, and keep what is done there
@@ -336,10 +319,6 @@ function show(page, response, form) {
 async function send(form, button) {
   const body = new URLSearchParams(new FormData(form, button)); // a form with a file is plain
   const target = button?.getAttribute('formaction') ?? form.getAttribute('action');
-  for (const {name, value, defaultValue, dataset: {utc}} of all('[data-utc]', form)) {
-    // What is unchanged goes back as it came: an hour of the year is there twice.
-    if (value) body.set(name, value === utc ? defaultValue : new Date(value).toISOString().slice(0, 16));
-  }
   const mine = version += 1;
   let response, page;
   form.querySelector('.problem[role=alert]')?.remove();

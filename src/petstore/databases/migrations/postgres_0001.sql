@@ -1,53 +1,21 @@
--- name_key has the beginning of the name, the same for names that differ in case alone, and words the
--- words of the name if name_key is too short for them (domain/names.py, domain/words.py). Names are
--- sorted by code point, as SQLite does it.
 CREATE TABLE pets (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name TEXT NOT NULL,
     category_id BIGINT NOT NULL,
-    status TEXT CHECK (status IN ('available', 'pending', 'sold')),
-    name_key TEXT COLLATE "C",
-    words TEXT
+    status TEXT CHECK (status IN ('available', 'pending', 'sold'))
 );
 
 CREATE INDEX pets_by_status ON pets (status, id);
 CREATE INDEX pets_by_category ON pets (category_id, id);
 CREATE INDEX pets_by_category_and_status ON pets (category_id, status, id);
-CREATE INDEX pets_by_name ON pets (name_key, id);
 
--- Where a search finds a pet, beside the beginning of its name: the words of the name after its
--- first, each with the name, and for texts of several words what follows such a word, after a space
+-- Where a search finds a pet by its name: a row for each beginning of a word, and for the whole
 -- (domain/words.py).
 CREATE TABLE pet_words (
-    word_key TEXT COLLATE "C" NOT NULL,
-    pet_id BIGINT NOT NULL,
-    PRIMARY KEY (word_key, pet_id)
+    term TEXT COLLATE "C" NOT NULL,
+    item_id BIGINT NOT NULL,
+    PRIMARY KEY (term, item_id)
 );
-
--- Whoever changes a name sets its keys afterwards. A plan from when the table was small may last.
-CREATE FUNCTION forget_words() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
-DECLARE
-    words TEXT[] := string_to_array(
-        CASE OLD.words WHEN '' THEN OLD.name_key ELSE OLD.words END, ' '
-    );
-BEGIN
-    DELETE FROM pet_words WHERE pet_id = OLD.id AND word_key = ANY (ARRAY(
-        SELECT left(word, 100) || ' ' || left(OLD.name_key, 100) FROM unnest(words) AS word
-        UNION ALL
-        SELECT ' ' || left(array_to_string(words[first:], ' '), 200)
-        FROM generate_subscripts(words, 1) AS first
-    ));
-    IF TG_OP = 'DELETE' THEN
-        RETURN NULL;
-    END IF;
-    RETURN NEW;
-END $$;
-
-CREATE TRIGGER pet_words_forgotten BEFORE UPDATE OF name ON pets
-    FOR EACH ROW WHEN (OLD.name IS DISTINCT FROM NEW.name) EXECUTE FUNCTION forget_words();
-
-CREATE TRIGGER pet_words_deleted AFTER DELETE ON pets
-    FOR EACH ROW WHEN (strpos(OLD.name_key, ' ') > 0 OR OLD.words <> '') EXECUTE FUNCTION forget_words();
 
 -- Changes of the counts by status, each a row of its own: no change waits for another. What has
 -- gathered is summed up now and then.
@@ -140,18 +108,16 @@ CREATE TABLE categories (
     description TEXT
 );
 
--- An order outlives its pet. reserved_until is there while it is placed, if it can lapse. buyer_key is
--- the same for names that differ in case and marks alone (domain/names.py). category_id is that of the
--- pet at the time of delivery.
+-- An order outlives its pet. reserved_until is there while it is placed, if it can lapse. category_id
+-- is that of the pet at the time of delivery.
 CREATE TABLE orders (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     pet_id BIGINT NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('placed', 'approved', 'delivered', 'cancelled')),
+    status TEXT NOT NULL CHECK (status IN ('placed', 'approved', 'delivered', 'returned', 'cancelled')),
     ship_date TEXT,
     placed_at BIGINT NOT NULL,
     reserved_until BIGINT,
     buyer TEXT,
-    buyer_key TEXT COLLATE "C",
     note TEXT,
     amount BIGINT,
     currency TEXT,
@@ -159,7 +125,18 @@ CREATE TABLE orders (
     delivered_at BIGINT,
     cancelled_at BIGINT,
     cancel_reason TEXT,
+    returned_at BIGINT,
+    return_reason TEXT,
+    refund BIGINT,
     category_id BIGINT
+);
+
+-- Where a search finds an order by its buyer: a row for each beginning of a word, and for the whole
+-- (domain/words.py).
+CREATE TABLE order_words (
+    term TEXT COLLATE "C" NOT NULL,
+    item_id BIGINT NOT NULL,
+    PRIMARY KEY (term, item_id)
 );
 
 CREATE INDEX orders_by_status ON orders (status, id);
@@ -167,17 +144,19 @@ CREATE INDEX orders_by_pet ON orders (pet_id, id);
 CREATE INDEX orders_by_pet_and_status ON orders (pet_id, status, id);
 CREATE INDEX orders_by_end ON orders (reserved_until) WHERE reserved_until IS NOT NULL;
 CREATE UNIQUE INDEX open_orders ON orders (pet_id) WHERE status IN ('placed', 'approved');
-CREATE INDEX orders_by_buyer ON orders (buyer_key, id) WHERE buyer_key IS NOT NULL;
 CREATE INDEX orders_by_placing ON orders (placed_at, id);
 
--- The sales, with all that their numbers need.
-CREATE INDEX orders_by_delivery ON orders (delivered_at) INCLUDE (currency, amount, category_id)
+-- The sales and the returns, with all that their numbers need.
+CREATE INDEX orders_by_delivery ON orders (delivered_at, id) INCLUDE (currency, amount, category_id)
     WHERE delivered_at IS NOT NULL;
+
+CREATE INDEX orders_by_return ON orders (returned_at) INCLUDE (currency, refund, category_id)
+    WHERE returned_at IS NOT NULL;
 
 -- Closed orders with something personal, by the time that they were closed.
 CREATE INDEX orders_with_buyers ON orders ((
-    CASE WHEN status IN ('delivered', 'cancelled') THEN coalesce(delivered_at, cancelled_at, placed_at) END
-)) WHERE coalesce(buyer, note, cancel_reason) IS NOT NULL;
+    CASE WHEN status IN ('delivered', 'returned', 'cancelled') THEN coalesce(returned_at, delivered_at, cancelled_at, placed_at) END
+)) WHERE coalesce(buyer, note, cancel_reason, return_reason) IS NOT NULL;
 
 -- Whoever calls: a key or a person. Their ids differ. seen_at is the last use of the console.
 CREATE TABLE callers (

@@ -1,56 +1,22 @@
--- name_key has the beginning of the name, the same for names that differ in case alone, and words the
--- words of the name if name_key is too short for them (domain/names.py, domain/words.py).
 CREATE TABLE pets (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL,
     category_id INTEGER NOT NULL,
-    status TEXT CHECK (status IN ('available', 'pending', 'sold')),
-    name_key TEXT,
-    words TEXT
+    status TEXT CHECK (status IN ('available', 'pending', 'sold'))
 ) STRICT;
 
 -- Every index ends in the rowid, so each filter reads its page in order of id.
 CREATE INDEX pets_by_status ON pets (status);
 CREATE INDEX pets_by_category ON pets (category_id);
 CREATE INDEX pets_by_category_and_status ON pets (category_id, status);
-CREATE INDEX pets_by_name ON pets (name_key);
 
--- Where a search finds a pet, beside the beginning of its name: the words of the name after its
--- first, each with the name, and for texts of several words what follows such a word, after a space
+-- Where a search finds a pet by its name: a row for each beginning of a word, and for the whole
 -- (domain/words.py).
 CREATE TABLE pet_words (
-    word_key TEXT NOT NULL,
-    pet_id INTEGER NOT NULL,
-    PRIMARY KEY (word_key, pet_id)
+    term TEXT NOT NULL,
+    item_id INTEGER NOT NULL,
+    PRIMARY KEY (term, item_id)
 ) STRICT, WITHOUT ROWID;
-
--- Whoever changes a name sets its keys afterwards.
-CREATE TRIGGER pet_words_forgotten AFTER UPDATE OF name ON pets WHEN OLD.name IS NOT NEW.name
-BEGIN
-    DELETE FROM pet_words WHERE pet_id = OLD.id AND word_key IN (
-        WITH RECURSIVE rests (rest) AS (
-            SELECT iif(OLD.words = '', OLD.name_key, OLD.words)
-            UNION ALL SELECT substr(rest, instr(rest, ' ') + 1) FROM rests WHERE instr(rest, ' ') > 0
-        )
-        SELECT ' ' || substr(rest, 1, 200) FROM rests UNION ALL
-        SELECT substr(rest, 1, min(instr(rest || ' ', ' ') - 1, 100)) || ' '
-            || substr(OLD.name_key, 1, 100) FROM rests
-    );
-END;
-
-CREATE TRIGGER pet_words_deleted AFTER DELETE ON pets
-    WHEN instr(OLD.name_key, ' ') > 0 OR OLD.words <> ''
-BEGIN
-    DELETE FROM pet_words WHERE pet_id = OLD.id AND word_key IN (
-        WITH RECURSIVE rests (rest) AS (
-            SELECT iif(OLD.words = '', OLD.name_key, OLD.words)
-            UNION ALL SELECT substr(rest, instr(rest, ' ') + 1) FROM rests WHERE instr(rest, ' ') > 0
-        )
-        SELECT ' ' || substr(rest, 1, 200) FROM rests UNION ALL
-        SELECT substr(rest, 1, min(instr(rest || ' ', ' ') - 1, 100)) || ' '
-            || substr(OLD.name_key, 1, 100) FROM rests
-    );
-END;
 
 -- How many pets there are of each status, kept by triggers: nobody counts the table.
 CREATE TABLE inventory (
@@ -228,18 +194,16 @@ CREATE TABLE categories (
     description TEXT
 ) STRICT;
 
--- An order outlives its pet. reserved_until is there while it is placed, if it can lapse. buyer_key is
--- the same for names that differ in case and marks alone (domain/names.py). category_id is that of the
--- pet at the time of delivery.
+-- An order outlives its pet. reserved_until is there while it is placed, if it can lapse. category_id
+-- is that of the pet at the time of delivery.
 CREATE TABLE orders (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     pet_id INTEGER NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('placed', 'approved', 'delivered', 'cancelled')),
+    status TEXT NOT NULL CHECK (status IN ('placed', 'approved', 'delivered', 'returned', 'cancelled')),
     ship_date TEXT,
     placed_at INTEGER NOT NULL,
     reserved_until INTEGER,
     buyer TEXT,
-    buyer_key TEXT,
     note TEXT,
     amount INTEGER,
     currency TEXT,
@@ -247,6 +211,9 @@ CREATE TABLE orders (
     delivered_at INTEGER,
     cancelled_at INTEGER,
     cancel_reason TEXT,
+    returned_at INTEGER,
+    return_reason TEXT,
+    refund INTEGER,
     category_id INTEGER
 ) STRICT;
 
@@ -254,20 +221,30 @@ CREATE INDEX orders_by_status ON orders (status);
 CREATE INDEX orders_by_pet ON orders (pet_id);
 CREATE INDEX orders_by_pet_and_status ON orders (pet_id, status);
 CREATE INDEX orders_by_end ON orders (reserved_until) WHERE reserved_until IS NOT NULL;
-CREATE INDEX orders_by_buyer ON orders (buyer_key) WHERE buyer_key IS NOT NULL;
 CREATE INDEX orders_by_placing ON orders (placed_at);
+
+-- Where a search finds an order by its buyer: a row for each beginning of a word, and for the whole
+-- (domain/words.py).
+CREATE TABLE order_words (
+    term TEXT NOT NULL,
+    item_id INTEGER NOT NULL,
+    PRIMARY KEY (term, item_id)
+) STRICT, WITHOUT ROWID;
 
 -- One pet, one buyer: the database itself refuses a second.
 CREATE UNIQUE INDEX open_orders ON orders (pet_id) WHERE status IN ('placed', 'approved');
 
--- The sales, with all that their numbers need.
-CREATE INDEX orders_by_delivery ON orders (delivered_at, currency, amount, category_id)
+-- The sales and the returns, with all that their numbers need.
+CREATE INDEX orders_by_delivery ON orders (delivered_at, id, currency, amount, category_id)
     WHERE delivered_at IS NOT NULL;
+
+CREATE INDEX orders_by_return ON orders (returned_at, currency, refund, category_id)
+    WHERE returned_at IS NOT NULL;
 
 -- Closed orders with something personal, by the time that they were closed.
 CREATE INDEX orders_with_buyers ON orders (
-    CASE WHEN status IN ('delivered', 'cancelled') THEN coalesce(delivered_at, cancelled_at, placed_at) END
-) WHERE coalesce(buyer, note, cancel_reason) IS NOT NULL;
+    CASE WHEN status IN ('delivered', 'returned', 'cancelled') THEN coalesce(returned_at, delivered_at, cancelled_at, placed_at) END
+) WHERE coalesce(buyer, note, cancel_reason, return_reason) IS NOT NULL;
 
 -- First responses to requests with an Idempotency-Key, each written with what it responds to.
 CREATE TABLE idempotency_records (
