@@ -104,7 +104,7 @@ async def test_the_list_has_a_tab_with_a_count_for_every_status(staff: Visitor) 
         "all": [5, 4, 3, 2, 1],
     }.items():
         assert listed(await staff.get("/orders", status=status)) == ids
-    assert row(page, 5) == "Order 5: Mia 24 h left Approve order 5"
+    assert row(page, 5) == "Order 5: Mia no price 24 h left Approve order 5"
     held = row(await staff.get("/orders", status="approved"), 4)
     assert held.startswith("Order 4: Rex for Jane $9.00 Placed 1 Dec 2026, 12:00 Deliver…")
     assert "pending" not in held

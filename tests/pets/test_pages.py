@@ -197,6 +197,12 @@ async def test_a_number_leads_to_the_pet_unless_a_name_has_it_too(staff: Visitor
     assert "<bdi>1st</bdi>" in page
 
 
+async def test_a_pasted_tab_is_a_blank(service: Service, staff: Visitor) -> None:
+    await staff.submit("/pets", **BELLA | {"name": "\tMr.\tDarcy\n"})
+    (pet,) = (await service.request("GET", "/v1/pets", staff.token)).json()
+    assert pet["name"] == "Mr. Darcy"
+
+
 async def test_the_list_keeps_its_place(service: Service, staff: Visitor) -> None:
     await service.store.write(create_pets([NewPet("Rex", 1, "sold")] * 101))
     pages = [await staff.get("/pets", status="sold")]

@@ -49,7 +49,7 @@ _BREAKS = {ord("\r"): None, ord("\n"): None, ord("\t"): " "}
 def line(text: str) -> str:
     """Return a text as an input of one line shows it: without line breaks (HTML, 4.10.5.1.2).
 
-    A tab, as spreadsheets copy one between cells, becomes a blank.
+    A pasted tab is a blank.
     """
     return text.translate(_BREAKS).strip()
 
