@@ -90,8 +90,8 @@ LISTS = {
 }
 """The modules that list what each resource has in a layer, and so import what is after them."""
 
-# A pet is sold on its own page, which tells its sale; the page of a key shows its usage.
-SHARED = ("orders.form", "usage.pages")
+# A pet has a category and is sold on its own page; the page of a key shows its usage.
+SHARED = ("categories.pages", "orders.form", "usage.pages")
 """The modules of the upper layers that another resource imports."""
 
 

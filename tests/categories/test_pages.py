@@ -5,6 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
+from petstore.categories.model import CategoryCreate
+from support.changes import create_category
 from support.page_forms import buttons_of, conflict_of, form_of, press, succeed
 from support.service import Service
 from support.visitor import Visitor, signed_in, words
@@ -85,14 +87,14 @@ async def test_an_added_category_shows_in_the_list_until_it_is_undone(
     assert await stored(service, staff) == []
 
 
-async def test_the_list_has_pages(staff: Visitor) -> None:
-    for number in range(51):
-        await staff.submit("/categories", name=f"Category {number:02}")
+async def test_the_list_has_pages(service: Service, staff: Visitor) -> None:
+    for number in range(101):
+        await service.store.write(create_category(CategoryCreate(f"Category {number:03}")))
     first = (await staff.get("/categories")).text
     target = first.partition('" rel="next"')[0].rpartition('href="/console')[2]
-    assert "Category 49" in first
-    assert "Category 50" not in first
-    assert "Category 50" in (await staff.get(target)).text
+    assert "Category 099" in first
+    assert "Category 100" not in first
+    assert "Category 100" in (await staff.get(target)).text
     page = await staff.get("/categories", cursor="x")
     assert page.status_code == 400
     assert "Cursor: expected the cursor" in words(page)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from petstore.console.charts import ChartPart, bars, meter, stacked
+from petstore.console.charts import bars, change_in_percent, meter, percent_of
 
 
 def test_the_height_of_a_bar_is_its_share_of_a_round_maximum() -> None:
@@ -46,36 +46,12 @@ def test_a_chart_of_money_says_the_amounts_in_their_currency() -> None:
     assert [bar.height for bar in chart.bars] == [49.8, 0.2]
 
 
-def test_the_bars_of_rows_have_one_scale() -> None:
-    parts = [ChartPart("available", 3, "good"), ChartPart("sold", 1, "done")]
-    chart = stacked("rows", "Dogs", "pets", "Status", parts, 8)
-    assert [(share.x, share.width) for share in chart.shares] == [(0, 37.5), (37.5, 12.5)]
-    assert [share.percent for share in chart.shares] == ["75%", "25%"]
-
-
 def test_the_text_of_a_bar_chart_has_the_total_and_the_maximum() -> None:
     chart = bars("days", "Requests", "requests", "Day", [("1 Nov", 5), ("2 Nov", 1_200)])
     spaced = chart.text.replace("\N{NARROW NO-BREAK SPACE}", " ")
     assert spaced == "Requests: 1 205 requests in all; the most, 1 200, on 2 Nov"
     nothing = bars("days", "Requests", "requests", "Day", [("1 Nov", 0)])
     assert nothing.text == "Requests: 0 requests in all"
-
-
-def test_shares_fill_the_bar_one_after_another() -> None:
-    parts = [
-        ChartPart("available", 3, "good"),
-        ChartPart("sold", 0, "done"),
-        ChartPart("pending", 1, "wait"),
-    ]
-    chart = stacked("stock", "Inventory", "pets", "Status", parts)
-    assert [(share.x, share.width) for share in chart.shares] == [(0, 75), (75, 0), (75, 25)]
-    assert chart.total == 4
-    assert chart.text == "Inventory: 3 available, 0 sold, 1 pending"
-
-
-def test_shares_of_a_total_of_zero_have_no_width() -> None:
-    chart = stacked("stock", "Inventory", "pets", "Status", [ChartPart("available", 0, "good")])
-    assert [(share.width, share.percent) for share in chart.shares] == [(0, "0%")]
 
 
 @pytest.mark.parametrize(
@@ -85,8 +61,15 @@ def test_shares_of_a_total_of_zero_have_no_width() -> None:
 def test_a_share_is_shown_as_0_or_100_percent_only_if_it_is_exact(
     value: int, other: int, percent: str
 ) -> None:
-    parts = [ChartPart("one", value, "good"), ChartPart("other", other, "bad")]
-    assert stacked("stock", "Inventory", "pets", "Status", parts).shares[0].percent == percent
+    assert percent_of(value, value + other) == percent
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "told"),
+    [(112, 100, "+12%"), (0, 100, "\N{MINUS SIGN}100%"), (100, 100, "+0%"), (5, 0, "")],
+)
+def test_a_change_is_told_in_percent(now: int, before: int, told: str) -> None:
+    assert change_in_percent(now, before) == told
 
 
 @pytest.mark.parametrize(

@@ -407,7 +407,7 @@ async def test_an_unknown_address_gets_a_not_found_page(staff: Visitor, stranger
 async def test_a_page_refuses_other_methods(everybody: Service, method: str, path: str) -> None:
     for visitor in (newcomer(everybody), await signed_in(everybody)):
         response = await visitor.client.request(method, f"/console{path}", headers=SAME_ORIGIN)
-        assert "does not open as a page" in assert_page(response, 405)
+        assert "be opened directly" in assert_page(response, 405)
         assert response.headers["allow"]
 
 

@@ -28,7 +28,7 @@ def empty(page: httpx.Response) -> str:
         ("/sales", "Nothing was sold on these days.", ["/orders?status=approved"]),
         ("/keys?name=Nobody", "No key matches.", ["/keys"]),
         ("/activity?kind=category", "Nothing found.", ["/activity"]),
-        ("/today", "No orders wait for approval.", []),
+        ("/today", "There are no pets yet.", ["/pets/new", "/import"]),
     ],
 )
 async def test_an_empty_page_says_what_to_do_next(
@@ -46,6 +46,7 @@ async def test_an_empty_page_says_what_to_do_next(
     [
         ("/pets", "/pets/new"),
         ("/categories", "#name"),
+        ("/today", "/pets/new"),
     ],
 )
 async def test_an_empty_page_offers_nothing_that_a_person_may_not_do(

@@ -246,7 +246,7 @@ async def test_a_history_that_is_no_longer_kept_is_empty(service: Service, grace
     await service.store.write(do("DELETE FROM events"))
     page = await grace.get("/pets/1")
     assert history(page) == []
-    assert "No changes are kept." in words(page)
+    assert "No changes are on record." in words(page)
 
 
 # What is gone
@@ -267,7 +267,7 @@ async def test_the_page_of_something_deleted_tells_its_history(
     await changed(grace, f"{path}/delete")
     gone = await grace.get(path)
     assert gone.status_code == 404
-    assert f"There is no {name}" in words(gone)
+    assert f"{fields['name']}, {name}, was deleted" in words(gone)
     assert history(gone) == ["Grace deleted it", "Grace added it"]
 
 
@@ -275,7 +275,7 @@ async def test_the_page_of_something_deleted_tells_its_history(
 async def test_what_never_was_has_no_history(grace: Visitor, path: str) -> None:
     missing = await grace.get(path)
     assert missing.status_code == 404
-    assert "There is nothing here" in words(missing)
+    assert "Page not found" in words(missing)
 
 
 # Conflicts

@@ -520,6 +520,23 @@ def test_keyboard_shortcuts_navigate_the_console(clerk: Clerk) -> None:
     expect(page).to_have_url(f"{clerk.shop.url}/console/pets")
 
 
+def test_a_scanner_presses_no_shortcuts_and_escape_closes_a_confirmation(clerk: Clerk) -> None:
+    page, pet = clerk.page, clerk.pet()
+    clerk.open(f"/pets/{pet['id']}")
+    page.evaluate("""() => {
+      for (const key of ['n', 'g', 'a', 's', '7']) {
+        document.body.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}));
+      }
+    }""")
+    delete = page.locator(".confirm:has(.danger) > summary").last
+    delete.click()
+    expect(page.locator(".confirm[open]")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator(".confirm[open]")).to_have_count(0)
+    expect(delete).to_be_focused()
+    expect(page).to_have_url(f"{clerk.shop.url}/console/pets/{pet['id']}")
+
+
 def test_shortcuts_can_be_turned_off_permanently(arrive: Arrive) -> None:
     page = (clerk := arrive()).page
     clerk.open("/help")

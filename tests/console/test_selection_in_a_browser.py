@@ -87,6 +87,7 @@ def test_the_keyboard_alone_selects_and_changes(clerk: Clerk, word: str) -> None
     page.keyboard.press("x")
     expect(page.locator("#selected")).to_have_text("2 selected")
     page.keyboard.press("s")
+    expect(page.locator("#selection:focus")).to_be_visible()
     page.keyboard.press("Tab")
     expect(page.locator("#selected-status")).to_be_focused()
     page.keyboard.press("s")  # the status that begins with it
@@ -123,6 +124,6 @@ def test_a_list_follows_others_while_pets_are_selected(clerk: Clerk, word: str) 
     expect(row.get_by_role("checkbox")).to_be_checked()
     expect(boxes.nth(1)).not_to_be_checked()
     # It is changed as it is shown now.
-    page.locator("#selected-category").select_option("Birds")
+    page.locator("#selected-category").select_option("Parrots")
     page.get_by_role("button", name="Change", exact=True).click()
     expect(page.locator(".notice")).to_contain_text("1 pet is changed.")

@@ -150,7 +150,7 @@ async def test_a_search_that_finds_nothing_says_so(service: Service, ada: Visito
     found = words(await ada.get("/activity", kind="category"))
     assert "Nothing found. Choose another person or kind, or" in found
     await service.store.write(do("DELETE FROM events"))
-    assert "No changes are kept." in words(await ada.get("/activity"))
+    assert "No changes are on record." in words(await ada.get("/activity"))
 
 
 async def test_earlier_activity_is_on_further_pages_with_the_same_filters(ada: Visitor) -> None:
@@ -217,7 +217,7 @@ async def test_what_a_person_did_long_ago_is_found_at_once(service: Service, ada
     link = re.search(r'href="/console(/activity\?[^"]*)" rel="next">Search earlier<', page.text)
     assert link is not None
     rest = await ada.get(link[1].replace("&amp;", "&"))
-    assert "Nothing else is kept." in words(rest)
+    assert "No earlier changes are on record." in words(rest)
 
 
 async def test_each_change_of_a_key_or_a_person_is_told_in_words(

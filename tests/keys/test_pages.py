@@ -271,7 +271,7 @@ class TestTheList:
         assert "No request was refused in the last 7 days." in words(await staff.get(path))
         for _ in range(3):
             await service.request("GET", "/v1/pets", key.token)
-        assert "1 Dec 2026, 12:00List animals2" in words(await staff.get(path))
+        assert "1 Dec 2026, 12:00List pets2" in words(await staff.get(path))
 
     async def test_a_banned_key_is_told_until_it_is_unbanned(
         self, staff: Visitor, service: Service

@@ -107,6 +107,14 @@ def test_the_demo_key_signs_in_to_the_console_that_the_demo_names(demo: Demo) ->
     assert page.status_code == 200
 
 
+def test_a_webhook_of_the_demo_may_lead_to_the_same_machine(demo: Demo) -> None:
+    token = demo.server.issue("free", "--scope", "pets:read", "--scope", "webhooks:write")
+    headers = {"Authorization": f"Bearer {token}"}
+    webhook = {"url": "http://127.0.0.1:9999/hooks"}
+    created = httpx.post(f"{demo.server.url}/v1/webhooks", json=webhook, headers=headers)
+    assert created.status_code == 201
+
+
 def test_the_printed_command_works_when_it_is_pasted(demo: Demo) -> None:
     line = demo.said[5].strip()
     if shutil.which("curl"):
@@ -147,7 +155,7 @@ async def test_each_environment_has_a_demo_administrator(database: Path) -> None
             assert account is not None
             assert account.login == login
             assert account.caller.role == "administrator"
-        assert len((await list_people(store, None, None, 10)).items) == 2 + 2
+        assert len((await list_people(store, None, None, 10)).items) == 2 + 3
 
 
 @pytest.mark.anyio

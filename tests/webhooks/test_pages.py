@@ -114,7 +114,7 @@ async def test_an_administrator_sees_failing_webhooks_of_others_first_and_disabl
     listed = await boss.get("/webhooks")
     assert re.findall(r'href="/console/webhooks/(\d)"', listed.text) == ["3", "1", "2"]
     assert "failing since" in words(listed)
-    assert '<a href="/console/people/2">person 2</a>' in listed.text
+    assert '<a href="/console/people/2"><bdi>test</bdi></a>' in listed.text
     assert "Webhooks need attention" in words(await boss.get("/today"))
     page = await boss.get("/webhooks/3")
     for text in ("Send a test", "Send missed events", "Deliveries, newest first", "Delete this"):

@@ -1,39 +1,117 @@
-"""The pages of categories: list, add, rename, delete."""
+"""The pages of the stock: how many pets each category has; add, rename and delete categories."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from msgspec import UNSET
 
 from petstore.categories.model import Category
-from petstore.console.categories import categories_named, texts_of
-from petstore.console.forms import Field, FieldSet, optional, undo_fields
+from petstore.console.forms import (
+    INSTEAD,
+    Field,
+    FieldSet,
+    ShownForm,
+    choice,
+    line,
+    optional,
+    undo_fields,
+)
 from petstore.console.history import deleted_page, history_of
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
 from petstore.console.templates import isolated
-from petstore.errors import InvalidParameter, NotFound, PetstoreError
+from petstore.domain.decoding import integer_in
+from petstore.domain.fields import INT64_MAX
+from petstore.domain.names import name_key
+from petstore.errors import (
+    CategoryNameTaken,
+    InvalidBody,
+    InvalidParameter,
+    NotFound,
+    PetstoreError,
+    UnknownCategory,
+)
 from petstore.http.messages import Response
 from petstore.interface.messages import json_response
 from petstore.interface.operation import Result
+from petstore.pets.model import CategoryCounts, Inventory
 
+_ON_A_PAGE = 100
 _SUGGESTED = 100
+_NONE = CategoryCounts(available=0, pending=0, sold=0)
 _FORM = FieldSet(
     Field("name", "Name", attributes={"aria-required": "true"}),
     Field("description", "Description", parse=optional, hint="May be empty"),
 )
+_LISTED = 30
+_FIRST = 100
+_MEANT = 3
+_MAX_NAME = 100
+_NAME = "categoryId"
+_ADDED = "addedCategory"
+_REQUIRED = {"aria-required": "true"}
+# What the list has for a new category.
+_NEW = "+"
+_NEW_NAME = Field(
+    *(_ADDED, "New category"), caption="What is it called?", attributes={"maxlength": _MAX_NAME}
+)
+
+
+class CategoryStock(NamedTuple):
+    """How many pets a category has. What all categories beyond the first ones share has no ``id``.
+
+    ``width`` is the share of the category with the most pets to sell, in percent.
+    """
+
+    id: int | None
+    name: str
+    counts: CategoryCounts
+    description: str = ""
+    is_registered: bool = False
+    width: float = 0
+
+
+async def stock_of(visit: PageRequest, categories: Mapping[int, Category]) -> list[CategoryStock]:
+    """Return the stock of categories and of those that are not registered, the lowest first."""
+    found = Inventory(available=0, pending=0, sold=0)
+    if visit.may("getInventory"):
+        found = (await visit.execute("getInventory", query={"by": "category"})).value
+    counts = {each.category_id: each for each in found.categories or ()}
+    others = [each for each in counts if each is not UNSET and each not in categories]
+    names = await visit.category_names(others)
+    rows = [
+        CategoryStock(
+            *(each.id, each.name, counts.get(each.id, _NONE), each.description or ""),
+            is_registered=True,
+        )
+        for each in categories.values()
+    ]
+    if not visit.form.text("cursor"):
+        rows += [
+            CategoryStock(each, f"category {each}", counts[each])
+            for each in others
+            if each not in names
+        ]
+        if UNSET in counts:
+            rows.append(CategoryStock(None, "all other categories", counts[UNSET]))
+    most = max((row.counts.available for row in rows), default=0) or 1
+    rows.sort(key=lambda row: (row.id is None, row.counts.available, row.name.casefold()))
+    return [row._replace(width=round(100 * row.counts.available / most, 2)) for row in rows]
 
 
 async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Response:
     """Return the list, after a ``NotFound`` with the form that adds what was changed anew."""
     found, history = Result[list[Category]]([]), None
     if not isinstance(error, InvalidParameter):
-        found = await visit.list_page("listCategories")
+        found = await visit.list_page("listCategories", _ON_A_PAGE)
     if isinstance(error, NotFound):
         form = _FORM.anew(visit.form, error)
         history = await history_of(visit, f"category/{visit.path_id}")
     else:
         form = _FORM.new(visit.form, error)
     return visit.page(
-        "categories.html",
+        "stock.html",
         error=error,
-        categories=found.value,
+        stock=await stock_of(visit, {each.id: each for each in found.value}),
         cursor=found.next,
         form=form,
         history=history,
@@ -108,6 +186,190 @@ async def _get(visit: PageRequest) -> Result[Any]:
 
 def _not_found(visit: PageRequest) -> NotFound:
     return NotFound(f"there is no category {visit.path_id}; somebody may have deleted it")
+
+
+def category_text(category_id: int, names: Mapping[int, str]) -> str:
+    """Return what the field shows of a category: a text that means this category and no other."""
+    name = names.get(category_id, "")
+    is_clear = name and line(name) == name and integer_in(name) is None and name != _NEW
+    return name if is_clear else str(category_id)
+
+
+# The field for the category of a pet: one of a list, or a name or a number that is typed. What was
+# typed in it
+
+
+async def with_category(
+    visit: PageRequest, operation_id: str, body: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the body of an operation with the id of its category, or with why it has none.
+
+    A person has typed it. No pet gets a category that is not registered, unless an undo gives it
+    back. If the form adds a category, it is there now, unless something else is wrong with the
+    body.
+    """
+    if _NAME not in body:
+        return body
+    text, added = body[_NAME], added_category(visit)
+    if text == _NEW and not added:
+        return body | {_NAME: InvalidBody(f"{_ADDED}: expected the name of the new category")}
+    category_id = await category_id_of(visit, added or text)
+    if category_id is None and added and _is_valid(visit, operation_id, body | {_NAME: 0}):
+        try:
+            category_id = await add_category(visit, added)
+        except InvalidBody as error:
+            return body | {_NAME: InvalidBody(_ADDED + error.message.removeprefix("name"))}
+    return body | {_NAME: unknown_category(text) if category_id is None else category_id}
+
+
+async def with_category_filter(visit: PageRequest, body: dict[str, Any]) -> dict[str, Any]:
+    """Return filters that a person typed with the id of the category, or with why it has none.
+
+    A pet may have a number that is not registered.
+    """
+    text = body.get(_NAME)
+    if text is None:
+        return body
+    category_id = integer_in(text)
+    if category_id is None:
+        category_id = await category_id_of(visit, text)
+    return body | {_NAME: unknown_category(text) if category_id is None else category_id}
+
+
+def added_category(visit: PageRequest) -> str:
+    added = visit.form.line(_ADDED)
+    return added if visit.form.line(_NAME) in (_NEW, added) else ""
+
+
+async def category_id_of(visit: PageRequest, text: str) -> int | None:
+    """Return the id of the registered category that a text means: a number is never a name."""
+    number = integer_in(text)
+    if number is None:
+        found = await categories_named(visit, text, 1) if text else {}
+        same = (each for each, name in found.items() if name_key(name) == name_key(text))
+        return next(same, None)
+    if visit.form.text("undo"):
+        return number
+    is_known = abs(number) <= INT64_MAX and await visit.category_names([number])
+    return number if is_known else None
+
+
+async def categories_named(visit: PageRequest, typed: str, limit: int) -> dict[int, str]:
+    query = {"limit": limit, "name": typed or None}
+    try:
+        found = (await visit.execute("listCategories", query=query)).value
+    except InvalidParameter:  # no name is like that
+        return {}
+    return {each.id: each.name for each in sorted(found, key=lambda each: name_key(each.name))}
+
+
+def _is_valid(visit: PageRequest, operation_id: str, body: Mapping[str, Any]) -> bool:
+    try:
+        visit.decoded(operation_id, body)
+    except InvalidBody:
+        return False
+    return True
+
+
+async def add_category(visit: PageRequest, name: str) -> int | None:
+    """Return the id of a new category, or of the one that somebody else has just added."""
+    try:
+        created = await visit.execute("createCategory", {"name": name}, if_match="")
+    except CategoryNameTaken:
+        return await category_id_of(visit, name)
+    category_id: int = created.value.id
+    return category_id
+
+
+def unknown_category(text: str) -> InvalidBody | UnknownCategory:
+    if not text:
+        return InvalidBody(f"{_NAME}: choose a category")
+    return UnknownCategory(f"{_NAME}: there is no category {_quoted(text)}")
+
+
+def _quoted(text: str) -> str:
+    short = text if len(text) <= _MAX_NAME else f"{text[: _MAX_NAME - 1]}…"
+    return f"“{isolated(short)}”"
+
+
+# What a form shows of it
+
+
+async def category_form(visit: PageRequest, form: ShownForm, any_: str = "") -> ShownForm:
+    """Return a form whose category is one of a list, or is typed if they are many.
+
+    ``any_`` is what the list of a filter has for all categories. A form that adds or changes a
+    pet has none, and may add a category.
+    """
+    names = await categories_named(visit, "", _FIRST)
+    may_add = not any_ and visit.may("createCategory")
+    text, hint, added = form.typed[_NAME], "", added_category(visit) if may_add else ""
+    if added and await category_id_of(visit, added) is not None:
+        text, hint = added, f"{isolated(added)} is a category now."  # what followed it has failed
+    text = _text_in(names, text)
+    is_known = text in ("", _NEW) or integer_in(text) is not None
+    fields: tuple[Field, ...]
+    if names and len(names) <= _LISTED and (is_known or text in texts_of(names)):
+        fields = _list_of(names, text, any_, hint, may_add=may_add)
+    else:
+        fields = (_typed_field(names, hint, is_filter=bool(any_)),)
+        if not is_known:
+            form = await _with_ways(visit, form, text, may_add=may_add)
+    if form.problem:
+        form = form._replace(problem=form.problem.changed(_ADDED, label=_NEW_NAME.label))
+    typed = {**form.typed, _NAME: text, _ADDED: visit.form.line(_ADDED) if text == _NEW else ""}
+    shown = [one for each in form.fields for one in (fields if each.name == _NAME else [each])]
+    return form._replace(fields=shown, typed=typed)
+
+
+def _text_in(names: Mapping[int, str], typed: str) -> str:
+    """Return the text of the known category that a person typed in another way, else the typed."""
+    number, key = integer_in(typed), name_key(typed)
+    for category_id, name in names.items():
+        if number == category_id or (number is None and name_key(name) == key):
+            return category_text(category_id, names)
+    return typed
+
+
+def texts_of(names: Mapping[int, str]) -> dict[str, str]:
+    return {category_text(category_id, names): name for category_id, name in names.items()}
+
+
+def _list_of(
+    names: Mapping[int, str], text: str, any_: str, hint: str, *, may_add: bool
+) -> tuple[Field, ...]:
+    options = texts_of(names)
+    if any_ or not text:
+        options = {"": any_ or "Choose…", **options}
+    options.setdefault(text, f"{text}, which is no category")  # but a number
+    if not may_add:
+        return (choice(_NAME, "Category", *options.items(), hint=hint),)
+    listed = choice(_NAME, "Category", *(options | {_NEW: "New category…"}).items(), hint=hint)
+    return listed, _NEW_NAME
+
+
+def _typed_field(names: Mapping[int, str], hint: str, *, is_filter: bool) -> Field:
+    if not names:
+        hint = "There are no categories yet. Type the name of the first one."
+    return Field(
+        *(_NAME, "Category"),
+        options=[(text, name) for text, name in texts_of(names).items()],
+        hint=hint or ("" if is_filter else "The beginning of its name."),
+        attributes={"data-suggest": "categories/names"} | ({} if is_filter else _REQUIRED),
+    )
+
+
+async def _with_ways(visit: PageRequest, form: ShownForm, text: str, *, may_add: bool) -> ShownForm:
+    problem = form.problem and form.problem.about(_NAME)
+    if not form.problem or not problem:
+        return form
+    meant = texts_of(await categories_named(visit, text, _MEANT))
+    ways = [(INSTEAD + _NAME, text, f"Use {isolated(name)}") for text, name in meant.items()]
+    if may_add and len(text) <= _MAX_NAME:
+        ways.append((_ADDED, text, f"Add {_quoted(text)} as a category"))
+    names = " or ".join(isolated(name) for name in meant.values())
+    told = f"{problem.text}. Did you mean {names}?" if names else problem.text
+    return form._replace(problem=form.problem.changed(_NAME, text=told, ways=ways))
 
 
 PAGES = (

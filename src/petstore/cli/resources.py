@@ -70,7 +70,8 @@ class View(Generic[T]):
                 words.append(f"{title.removesuffix(' (UTC)')} {utc(value)} UTC")
             else:
                 words.append(value if isinstance(value, str) else f"{title} {cell(value)}")
-        return f"{type(item).__name__} {values['id']}: {', '.join(words)}"
+        name = " ".join([type(item).__name__, *map(str, filter(None, [values.get("id")]))])
+        return f"{name}: {', '.join(words)}"
 
     def print_table(self, items: Iterable[T]) -> None:
         rows = [{title: cell(x) for title, x in self.values(item).items()} for item in items]

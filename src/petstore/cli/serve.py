@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from petstore.samples.demo import Demo
 
 _SOURCES = {ParameterSource.COMMANDLINE: "option", ParameterSource.ENVIRONMENT: "environment"}
+_LOOPBACK = ("127.0.0.0/8", "::1/128")
 
 
 @click.command(cls=SettingsCommand)
@@ -40,6 +41,8 @@ _SOURCES = {ParameterSource.COMMANDLINE: "option", ParameterSource.ENVIRONMENT: 
 def serve(ctx: click.Context, /, *, demo: bool, is_check: bool, **options: Any) -> None:
     """Serve the interface over HTTP until stopped."""
     settings = Settings(**options)
+    if demo:  # whoever tries webhooks has a receiver on this machine
+        settings = replace(settings, webhook_network=(*settings.webhook_network, *_LOOPBACK))
     if is_check:
         _print_settings(ctx)
         sys.exit(_check(settings))

@@ -9,9 +9,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from petstore.console.numbers import grouped, money_in_words
 
-Tone: TypeAlias = Literal["good", "wait", "done", "plain", "bad"]
-"""What a shape stands for, a class of the style sheet: all is well, something is awaited, it is
-over, it has no meaning of its own, it needs a look."""
+Tone: TypeAlias = Literal["good", "wait", "bad"]
+"""What a shape stands for, a class of the style sheet: all is well, nearly full, full."""
 
 _FILLED_SHARE = 0.75
 _STEPS = (1, 2, 5, 10)
@@ -66,35 +65,6 @@ class Bars(NamedTuple):
         return f"{grouped(value)} {self.unit}"
 
 
-class ChartPart(NamedTuple):
-    """A share of a total: what it is, how many, and its tone."""
-
-    label: str
-    value: int
-    tone: Tone
-
-
-class Stacked(NamedTuple):
-    """The shares of a ``total`` in one bar. ``unit`` says what is counted; ``of`` names a part."""
-
-    id: str
-    title: str
-    unit: str
-    of: str
-    text: str
-    total: int
-    shares: Sequence["Share"]
-
-
-class Share(NamedTuple):
-    """A part, and where it stands: both as percentages of the bar. ``percent`` is for people."""
-
-    part: ChartPart
-    x: float
-    width: float
-    percent: str
-
-
 class Meter(NamedTuple):
     """How much of a limit is used. Without a limit ``total`` is ``None``."""
 
@@ -135,24 +105,6 @@ def bars(
     return chart._replace(text=text)
 
 
-def stacked(
-    id_: str, title: str, unit: str, of: str, parts: Sequence[ChartPart], scale: int = 0
-) -> Stacked:
-    """Return a chart of the shares of ``parts`` in their total.
-
-    Every part has another tone. ``id_`` is unique on the page, or that of all rows of a chart with
-    several: their bars then end at the ``scale``, the largest total of them.
-    """
-    total = sum(part.value for part in parts)
-    shares, x = [], 0.0
-    for part in parts:
-        width = 100 * part.value / (scale or total) if total else 0
-        shares.append(Share(part, _rounded(x), _rounded(width), percent_of(part.value, total)))
-        x += width
-    named = ", ".join(f"{grouped(part.value)} {part.label}" for part in parts)
-    return Stacked(id_, title, unit, of, f"{title}: {named}", total, shares)
-
-
 def meter(label: str, used: int, total: int | None) -> Meter:
     share = min(1, used / total) if total else 0
     tone: Tone = "good"
@@ -175,6 +127,13 @@ def percent_of(value: int, total: int) -> str:
     if share < 1:
         return "<1%"
     return ">99%" if share > 99 else f"{share:.0f}%"  # noqa: PLR2004 - as it is written
+
+
+def change_in_percent(now: int, before: int) -> str:
+    """Return how much more or less an amount is, such as ``+12%``; empty without one before."""
+    if not before:
+        return ""
+    return f"{round(100 * (now - before) / before):+,}%".replace("-", "\N{MINUS SIGN}")
 
 
 def _rounded(percentage: float) -> float:

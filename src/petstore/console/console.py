@@ -8,7 +8,7 @@ from weakref import finalize
 from msgspec.structs import replace
 
 from petstore.categories import pages as categories
-from petstore.console import sign_in, today
+from petstore.console import sign_in
 from petstore.console.browsers import may_lack_cookie, require_same_origin, session_cookie
 from petstore.console.forms import (
     EMPTY,
@@ -44,6 +44,7 @@ from petstore.interface.routes import Route, Routes, decode_path_id
 from petstore.keys import activity_pages as activity
 from petstore.keys import pages as keys
 from petstore.orders import pages as orders
+from petstore.orders import today_pages as today
 from petstore.people import account_pages as account
 from petstore.people import invitation_pages as invitations
 from petstore.people import pages as people

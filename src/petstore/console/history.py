@@ -195,7 +195,8 @@ def deleted_page(visit: PageRequest, history: History, gone: NotFound) -> Respon
         raise NotFound(gone.message)
     path = visit.home + visit.request.path.removeprefix(HOME)
     name = history.resource.replace("/", " ")
-    return visit.page("gone.html", error=gone, history=history, path=path, name=name)
+    called = history.last.data.get("name", "") if history.last else ""
+    return visit.page("gone.html", error=gone, history=history, path=path, name=name, called=called)
 
 
 async def lines_of(
@@ -209,7 +210,7 @@ async def lines_of(
     begun = {each.data["petId"] for each in events if begins_order(each)}
     pets = await names_of_pets(store, begun)
     facts = SentenceFacts(visit.home, visit.time_zone, orders, categories, pets)
-    names = await _names(visit, events)
+    names = await names_of(visit, {each.actor for each in events})
     return [
         HistoryLine(
             f"event-{each.sequence}",
@@ -253,8 +254,8 @@ def _category_ids(event: PastEvent) -> Iterable[int]:
     return event.previous["categoryId"], event.data["categoryId"]
 
 
-async def _names(visit: PageRequest, events: Iterable[PastEvent]) -> dict[str, str]:
-    authors = {each.actor for each in events}
+async def names_of(visit: PageRequest, authors: Collection[str]) -> dict[str, str]:
+    """Return the names of keys and people, by texts such as ``person/2``."""
     ids = {_id_of(author) for author in authors if "/" in author}
     found = await names_of_callers(visit.services.store, ids) if ids else {}
     return {

@@ -108,8 +108,8 @@ _TITLES = {
     400: "This does not look right",
     401: "You are signed out",
     403: "You don't have access",
-    404: "There is nothing here",
-    405: "This address does not open as a page",
+    404: "Page not found",
+    405: "This page can't be opened directly",
     408: "That took too long",
     409: "That is not possible now",
     412: "Somebody else changed this meanwhile",
@@ -121,7 +121,7 @@ _TITLES = {
 }
 _TEXTS = {
     401: "Your session has ended. Sign in again.",
-    405: "It takes what a form sends. Go back to the page with the form.",
+    405: "Go back to the page with the form, and send it from there.",
     408: "What you sent did not arrive in time, and nothing was changed. Send it again.",
     415: "The console takes what its own forms send, and nothing else.",
     503: "Its database does not respond. Wait a moment, and try again.",
@@ -530,7 +530,9 @@ def operation_in_words(operation_id: str | None) -> str:
     if operation_id is None:
         return "A path or a method that there is not"
     operation = _BY_ID.get(operation_id)
-    return operation_id if operation is None else operation.summary
+    if operation is None:
+        return operation_id
+    return operation.summary.replace("an animal", "a pet").replace("animal", "pet")
 
 
 class PageFailure(NamedTuple):

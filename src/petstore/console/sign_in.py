@@ -26,6 +26,11 @@ _SIGN_IN = "/sign-in"
 _KEY = "key"
 _LOGGED_BYTES = 4
 _LEFT = "signed-out"
+# Anybody can lead here. So the texts are none of theirs, and true: there is no session.
+_LEFT_BY = {
+    "true": "You are signed out.",
+    "rotated": "The old token has ended, and this session with it. Sign in with the new token.",
+}
 # The page of a link has the secret in its address, which is told to nobody; see the Referrer-Policy
 # of the other pages for why it is not "no-referrer".
 _ORIGIN_ONLY = b"referrer-policy: strict-origin"
@@ -45,7 +50,8 @@ async def sign_in_page(
     It keeps the form ``again``, which was sent too late. ``problem`` is what is wrong with the
     request, or with the sign-in form that was ``typed``.
     """
-    has_left = bool(visit.form.text(_LEFT))
+    left_by = visit.form.text(_LEFT)
+    has_left = left_by in _LEFT_BY
     return visit.page(
         "sign_in.html",
         status,
@@ -54,9 +60,8 @@ async def sign_in_page(
         problem=problem,
         has_ended=bool(visit.secret) and not (problem or has_left or visit.session),
         typed=typed,
-        # Anybody can lead here. So the text is none of theirs, and true: there is no session.
-        notice=Notice("You are signed out.") if has_left else None,
-        with_key=_KEY in typed.fields,
+        notice=Notice(_LEFT_BY[left_by]) if has_left else None,
+        with_key=_KEY in typed.fields or left_by == "rotated",
     )
 
 

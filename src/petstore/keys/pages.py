@@ -1,6 +1,7 @@
 """The pages of keys, for administrators: find, create, change, rotate, revoke and unban them."""
 
 import re
+from typing import Any
 from urllib.parse import urlencode
 
 from petstore.clock import milliseconds, rfc3339
@@ -12,7 +13,8 @@ from petstore.domain.names import MAX_SEARCHED
 from petstore.domain.plans import PLANS, UNLIMITED, Limits
 from petstore.errors import PetstoreError, PreconditionFailed
 from petstore.http.messages import Response
-from petstore.keys.model import DEFAULT_SCOPES, PREFIXES, Key
+from petstore.interface.operation import Result
+from petstore.keys.model import PREFIXES, Key
 from petstore.usage.pages import GRACES, rotate, usage_shown
 
 _SEARCH = FieldSet(
@@ -85,14 +87,18 @@ _FORM = FieldSet(
         type="date",
     ),
 )
-_NEW_KEY = {**dict.fromkeys(_FORM.labels, ""), "plan": "free", "scopes": words(DEFAULT_SCOPES)}
+_NEW_KEY = {**dict.fromkeys(_FORM.labels, ""), "plan": "free", "scopes": "orders:read pets:read"}
 
 
 async def _list(visit: PageRequest) -> Response:
     typed = _SEARCH.typed(visit.form)
     found = await visit.list_page("listKeys", name=typed["name"] or None)
+    deprecated = Result[list[Any]]([])
+    if not (typed["name"] or visit.form.text("cursor")):
+        deprecated = await visit.execute("listDeprecations", query={"limit": 50})
     return visit.page(
         "keys.html",
+        deprecated=deprecated,
         form=_SEARCH.new(visit.form, None),
         keys=found.value,
         cursor=found.next,

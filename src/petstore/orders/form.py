@@ -12,11 +12,12 @@ from petstore.console.forms import Field, FieldSet, optional
 from petstore.console.history import History
 from petstore.console.numbers import plain_amount, typed_amount
 from petstore.console.page import PageRequest
-from petstore.console.today import days_late
 from petstore.domain.time_zones import local_time, typed_moment
 from petstore.interface.operation import Result
-from petstore.orders.model import Order
+from petstore.orders.model import OPEN_STATUSES, Order, OrderStatus
 from petstore.pets.model import Pet
+
+_OPEN_PAGES_READ = 3  # of open orders: no shop has more than 300 of a kind
 
 
 def order_form(visit: PageRequest, order: Order | None = None) -> FieldSet:
@@ -87,6 +88,31 @@ class Card(NamedTuple):
             "seen": self.order.status,
             "until": exact(until),
         }
+
+
+def days_late(order: Order, visit: PageRequest) -> int:
+    """Return for how many days an open order should have been handed over."""
+    if order.ship_date is UNSET or order.status not in OPEN_STATUSES:
+        return 0
+    return max(0, (visit.today - local_time(order.ship_date, visit.time_zone).date()).days)
+
+
+async def open_orders(
+    visit: PageRequest, status: OrderStatus, cursor: str = ""
+) -> tuple[list[Order], str]:
+    """Return the open orders of a status, the latest first and then the oldest.
+
+    If there are too many for one list, the cursor of the others comes with them.
+    """
+    orders = list[Order]()
+    for _ in range(_OPEN_PAGES_READ):
+        query = {"status": status, "limit": 100, "cursor": cursor or None}
+        found = await visit.execute("listOrders", query=query)
+        orders += found.value
+        cursor = found.next
+        if not cursor:
+            break
+    return sorted(orders, key=lambda order: -days_late(order, visit)), cursor
 
 
 def card_of(visit: PageRequest, order: Order, pet: Pet | None) -> Card:

@@ -16,7 +16,6 @@ from petstore.console.history import History, history_of, lines_of, newest_event
 from petstore.console.numbers import money_in_words, typed_amount
 from petstore.console.page import ConsolePage, Handler, Notice, PageRequest, Refused, Undo
 from petstore.console.templates import ago_in_words, duration, isolated
-from petstore.console.today import open_orders
 from petstore.domain.names import MAX_SEARCHED, name_key
 from petstore.domain.time_zones import local_time
 from petstore.errors import (
@@ -28,7 +27,7 @@ from petstore.errors import (
 )
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.orders.form import Card, card_of, exact, order_form
+from petstore.orders.form import Card, card_of, exact, open_orders, order_form
 from petstore.orders.model import OPEN_STATUSES, Order, OrderStatus
 from petstore.pets.model import Pet
 

@@ -13,10 +13,10 @@ from petstore.keys.model import ROLES, Role
 from petstore.people.model import INVITATION_LIFE, Person
 
 _ROLES: dict[Role, str] = {
-    "viewer": "Viewer: sees pets and orders",
-    "clerk": "Clerk: sees and changes pets and orders",
-    "manager": "Manager: as a clerk, and manages webhooks for programs",
-    "administrator": "Administrator: everything, people and keys too",
+    "viewer": "Viewer: sees everything in the shop",
+    "clerk": "Clerk: sells, adds and changes pets",
+    "manager": "Manager: also manages webhooks",
+    "administrator": "Administrator: also people and keys",
 }
 _FORM = FieldSet(
     Field("name", "Name", hint="As others see it.", attributes={"aria-required": "true"}),

@@ -51,7 +51,7 @@ class Passwords:
 
     def __init__(self, hasher: PasswordHasher | None = None) -> None:
         self._hasher = hasher or PasswordHasher()
-        self._unknown = _hash_of_nothing(self._hasher)
+        self._unknown = unknown_hash(self._hasher)
         self._threads = ThreadPoolExecutor(_THREADS, "passwords", _yield_to_others)
 
     async def hash(self, password: str) -> str:
@@ -92,7 +92,7 @@ def _is_right(hasher: PasswordHasher, known: str, password: bytes) -> bool:
         return False
 
 
-def _hash_of_nothing(hasher: PasswordHasher) -> str:
+def unknown_hash(hasher: PasswordHasher = PasswordHasher()) -> str:  # noqa: B008 - immutable
     """Return a hash that no password has, and that takes as long to compare as any other."""
     costs = f"m={hasher.memory_cost},t={hasher.time_cost},p={hasher.parallelism}"
     salt, digest = (

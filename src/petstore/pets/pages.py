@@ -8,14 +8,14 @@ from urllib.parse import urlencode
 from msgspec import UNSET, to_builtins
 from msgspec import convert as converted
 
-from petstore.clock import Milliseconds
-from petstore.console.categories import (
+from petstore.categories.pages import (
     added_category,
     category_form,
     category_text,
     with_category,
     with_category_filter,
 )
+from petstore.clock import Milliseconds
 from petstore.console.downloads import download_list
 from petstore.console.forms import (
     EMPTY,

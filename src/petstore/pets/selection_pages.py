@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from msgspec import convert as converted
 from msgspec import to_builtins
 
-from petstore.console.categories import with_category
+from petstore.categories.pages import with_category
 from petstore.console.forms import Form, decode_urlencoded, page_address, problem_of
 from petstore.console.history import PastEvent, newest_events
 from petstore.console.numbers import count_in_words

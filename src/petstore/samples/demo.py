@@ -21,9 +21,11 @@ from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Caller, Environment, KeyFields
 from petstore.keys.store import create_key
 from petstore.people.model import Account, PersonCreate
+from petstore.people.passwords import unknown_hash
 from petstore.people.store import (
     add_person,
     create_invitation,
+    delete_invitations,
     find_account_by_login,
     note_use,
 )
@@ -41,6 +43,7 @@ _STAFF = (
     PersonCreate("Amina Diallo", "amina@petstore.example", "manager"),
     PersonCreate("Jonas Lindqvist", "jonas@petstore.example", "clerk"),
 )
+_INVITED = PersonCreate("Mei Tanaka", "mei@petstore.example", "clerk")
 _LOGINS: dict[Environment, str] = {"production": "demo", "staging": "staging-demo"}
 
 
@@ -82,11 +85,18 @@ async def prepare_demo(store: Store, settings: Settings, clock: Clock = system_c
 
 
 def _filled(key_id: int, settings: Settings, now: Milliseconds) -> Unit[None]:
-    """Let the store live until ``now``. Its people have no password, so nobody signs in as them."""
+    """Let the store live until ``now``. Its people have passwords that nobody knows."""
     staff = []
     for person in _STAFF:
         added = yield from add_person(person, _BY.at(now - LENGTH), settings.environment)
         staff.append(added.person.id)
+        yield delete_invitations(added.person.id)
+        yield Statement(
+            "UPDATE people SET password = ?2 WHERE id = ?1",
+            (added.person.id, unknown_hash()),
+            name="update_password_of_sample",
+        )
+    yield from add_person(_INVITED, _BY.at(now - LENGTH), settings.environment)
     manager, clerk = (Author(f"person/{person_id}") for person_id in staff)
     yield from record_history(Staff(manager, clerk, Author(f"key/{key_id}")), settings, now)
     yield from record_usage(key_id, now)

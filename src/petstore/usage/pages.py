@@ -1,4 +1,4 @@
-"""The pages of a key's owner: what the key has used, what is deprecated, and its new token."""
+"""The page of a key's owner: what the key has used, what is deprecated, and its new token."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -35,36 +35,19 @@ def _window(label: str, window: UsageWindow) -> tuple[Meter, datetime]:
     return meter(label, used, limit), datetime.fromtimestamp(window.reset, UTC)
 
 
-async def _show(visit: PageRequest) -> Response:
+async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
     services, own = visit.services, visit.caller
     usage: Usage = (await visit.execute("getUsage")).value
     return visit.page(
         "usage.html",
+        error=error,
+        problem=None if error is None else problem_of(error),
         key=own,
         # The end of the token of the session, which a rotation may have set.
         ends_at=None if own.expires_at is None else utc(own.expires_at),
         ends_soon=own.end - services.clock() <= _ENDS_SOON,
-        **await usage_shown(visit, usage, own.id),
-    )
-
-
-async def _deprecated(visit: PageRequest) -> Response:
-    usage: Usage = (await visit.execute("getUsage")).value
-    return visit.page("deprecated.html", uses=usage.deprecated, by_key=False)
-
-
-async def _deprecated_by_key(visit: PageRequest) -> Response:
-    found = await visit.list_page("listDeprecations")
-    return visit.page("deprecated.html", uses=found.value, by_key=True, following=found.next)
-
-
-async def _new_token(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    return visit.page(
-        "new_token.html",
-        error=error,
-        problem=None if error is None else problem_of(error),
-        key=visit.caller,
         graces=GRACES[:-1],
+        **await usage_shown(visit, usage, own.id),
     )
 
 
@@ -77,6 +60,8 @@ async def rotate(visit: PageRequest, operation_id: str, back: str) -> Response:
     grace = visit.form.text("graceSeconds")
     rotated = await visit.execute(operation_id, {"graceSeconds": number_or_text(grace)})
     ends = dict(GRACES).get(grace, f"in {grace} seconds")
+    if visit.caller.kind == "key" and grace == "0":
+        back = "/sign-in?signed-out=rotated"
     return visit.page("rotated.html", key=rotated.value, ends=ends, back=back)
 
 
@@ -86,8 +71,5 @@ async def _rotate(visit: PageRequest) -> Response:
 
 PAGES = (
     ConsolePage("GET", "/usage", _show, "getUsage"),
-    ConsolePage("GET", "/usage/deprecated", _deprecated, "getUsage"),
-    ConsolePage("GET", "/deprecations", _deprecated_by_key, "listDeprecations"),
-    ConsolePage("GET", "/usage/rotate", _new_token, "rotateCurrentKey"),
-    ConsolePage("POST", "/usage/rotate", _rotate, "rotateCurrentKey", _new_token),
+    ConsolePage("POST", "/usage/rotate", _rotate, "rotateCurrentKey", _show),
 )

@@ -1,5 +1,6 @@
 """The pages of webhooks: where a key's events are sent, and what became of each delivery."""
 
+from collections.abc import Iterable
 from functools import partial
 
 from petstore.console.forms import (
@@ -10,12 +11,14 @@ from petstore.console.forms import (
     optional,
     words,
 )
+from petstore.console.history import names_of
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, executes
 from petstore.domain.time_zones import typed_moment
 from petstore.errors import InvalidParameter, PetstoreError
 from petstore.events.model import EVENT_TYPES, readable_types
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
+from petstore.webhooks.model import Webhook
 
 _NEWEST = 3  # whoever wants more goes on to a page of older ones
 _DELIVERIES = 20
@@ -80,12 +83,18 @@ async def _list(visit: PageRequest) -> Response:
     if not visit.form.text("cursor"):
         query = {"failing": "true", "limit": 100}
         failing = (await visit.execute("listWebhooks", query=query)).value
+    webhooks = [*failing, *(each for each in found.value if each not in failing)]
     return visit.page(
         "webhooks.html",
-        webhooks=[*failing, *(each for each in found.value if each not in failing)],
+        webhooks=webhooks,
+        names=await _owners(visit, webhooks),
         following=found.next,
         is_set_up=visit.services.webhook_secret.is_set_up,
     )
+
+
+async def _owners(visit: PageRequest, webhooks: Iterable[Webhook]) -> dict[str, str]:
+    return await names_of(visit, {f"{each.owner.type}/{each.owner.id}" for each in webhooks})
 
 
 async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
@@ -117,6 +126,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         error=error,
         found=found,
         is_own=is_own,
+        names=await _owners(visit, [found.value]),
         form=form,
         filters=_STATE.new(visit.form, error),
         grace=_GRACE.new(visit.form, error),

@@ -1,8 +1,7 @@
 // Every page works without it.
-
 const HOME = new URL('..', import.meta.url).pathname.replace(/\/$/, '');
 const HEALTH = new URL('../../healthz', import.meta.url);
-const BY_ITSELF = {'Console-Refresh': '1'}; // this does not extend the session
+const BY_ITSELF = {'Console-Refresh': '1'}; // does not extend the session
 const MARKED = '[id][data-follow], [id][data-refresh], #printed, main h1';
 const FIELDS = 'input:not([type=checkbox]), select, textarea';
 const POST = 'form[method=post]';
@@ -24,7 +23,7 @@ let movedAt = -Infinity;
 let bell = Promise.withResolvers(); // what has nothing to do waits for it
 const ring = () => { bell.resolve(); bell = Promise.withResolvers(); };
 
-// Seconds vary, so that many consoles do not send their requests at once.
+// Seconds vary, so that many consoles do not ask at once.
 const pause = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds));
 const sleep = seconds => pause(seconds * (500 + 1000 * Math.random()));
 const parse = async response => new DOMParser().parseFromString(await response.text(), 'text/html');
@@ -43,8 +42,8 @@ const day = format({dateStyle: 'medium', timeZone: 'UTC'});
 const number = new Intl.NumberFormat();
 
 function timeLeft(moment) {
-  const minutes = Math.ceil((moment - Date.now()) / 60000);
-  if (minutes <= 0) return 'time is up';
+  if (moment <= Date.now()) return 'time is up';
+  const minutes = Math.max(1, Math.round((moment - Date.now()) / 60000));
   if (minutes < 60) return `${minutes} min left`;
   if (minutes < 2880) return `${Math.floor(minutes / 60)} h${minutes % 60 ? ` ${minutes % 60} min` : ''} left`;
   return `${Math.floor(minutes / 1440)} days left`;
@@ -91,7 +90,7 @@ function countSelected() {
   setText(byId('selected'), find('[name=all]:checked') ? 'All that match' : `${all('[name=pet]:checked').length} selected`);
 }
 
-// Replace a part of the page, and keep what the person does there
+// Replace a part of the page, and keep what is done there
 
 // A row or a card is known by its own name, or by where its first link leads.
 function nameOf(node) {
@@ -151,7 +150,7 @@ function isInUse(element) {
     || element.matches(':hover') && performance.now() - movedAt < 1000;
 }
 
-// Return whether all that is marked is as the service has it now.
+// Return whether all that is marked is up to date.
 async function refresh() {
   const wanted = version;
   const response = await fetch(location.href, {headers: BY_ITSELF});
@@ -202,7 +201,7 @@ const isAway = () => document.hidden || isSignedOut;
 const isIdle = () => isAway() || isOffline;
 const kindOf = resource => resource.split('/')[0];
 
-// Return whether something that is followed has changed, once it has or the service ends the wait.
+// Return whether something that is followed has changed.
 async function nextChange(wanted) {
   const kinds = [...wanted].map(kindOf).join(' ');
   const query = new URLSearchParams({after, kinds}), mine = poll = new AbortController();
@@ -248,7 +247,7 @@ async function follow() {
   }
 }
 
-// A long poll does not see that the service or the network is gone. This sees it within 5 seconds.
+// A long poll does not see within 5 seconds that the service is gone.
 async function watch() {
   for (;;) {
     const isResting = isAway() || !followed().size;
@@ -286,7 +285,7 @@ function tell(form, text) {
   form.append(Object.assign(document.createElement('p'), problem));
 }
 
-// A part of a page is read out only if it changes while it is there.
+// A part of a page is read out only if it changes.
 function tellNotice() {
   setTimeout(() => setText(said, find('.notice p')?.textContent ?? ''), 100);
 }
@@ -341,7 +340,7 @@ async function send(form, button) {
   else tell(form, page.querySelector('main p')?.textContent ?? 'That did not work. Try again.');
 }
 
-// A secret that is shown. When it is sent it is none of the texts that browsers remember.
+// Browsers remember no secret that is hidden as it is sent.
 function toggle(button, isShown) {
   byId(button.dataset.show).type = isShown ? 'text' : 'password';
   setText(button, isShown ? 'Hide' : 'Show');
@@ -369,7 +368,7 @@ addEventListener('change', ({target}) => {
   countSelected();
 });
 
-// A field that suggests names asks for others as somebody types.
+// A field suggests names as somebody types.
 let asking;
 addEventListener('input', ({target}) => {
   if (!target.dataset?.suggest) return;
@@ -399,21 +398,28 @@ addEventListener('popstate', () => {
 
 const OPTION = 'petstore-shortcuts';
 const areShortcutsOn = () => localStorage.getItem(OPTION) !== 'off';
-let prefix = '';
+let prefix = '', pressedAt = -Infinity, pressed;
 
 addEventListener('keydown', event => {
   const isTyping = event.target.closest(`${FIELDS}, [contenteditable]`);
+  const isLetter = /^\w$/.test(event.key), isScanned = isLetter && event.timeStamp - pressedAt < 40;
+  const act = action => { pressed = setTimeout(action, 40); };
+  if (isLetter) pressedAt = event.timeStamp;
+  clearTimeout(pressed);
+  const opened = event.key === 'Escape' && !help?.open && find('.confirm[open]');
+  if (opened) opened.open = opened.querySelector('summary').focus();
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey || !live || !areShortcutsOn()) return;
   const keys = prefix + event.key;
   prefix = '';
+  if (isScanned) return;
   const link = find(`[data-key="${CSS.escape(keys)}"]`);
   const search = find('main [role=search] input');
   const box = event.target.closest('tr')?.querySelector('[name=pet]');
   if (keys === 'g') prefix = 'g ';
   else if (keys === '/' && search) search.focus();
   else if (keys === '?' && help) help.open || help.showModal();
-  else if (keys === 'x' && box) box.click();
-  else if (link) link.href ? link.click() : link.querySelector('[id]').focus();
+  else if (keys === 'x' && box) act(() => box.click());
+  else if (link) act(() => link.href ? link.click() : link.querySelector('[id]').focus());
   else return;
   event.preventDefault();
 });

@@ -157,7 +157,7 @@ async def test_no_category_is_added_for_a_pet_that_is_refused(
 ) -> None:
     sent = {"name": " ", "categoryId": "Ferrets", "addedCategory": "Ferrets", "status": ""}
     refused = await staff.post("/pets", **sent)
-    assert "2 fields need another look" in words(refused)
+    assert "Fix 2 fields" in words(refused)
     assert await stored(service, staff, "/v1/categories") == []
 
 

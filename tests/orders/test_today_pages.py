@@ -1,4 +1,4 @@
-"""The first page of the staff: what waits, what was sold, what is in stock, what others did."""
+"""The first page of the staff: what to do, what was sold, what is low, what others did."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from petstore.categories.model import CategoryCreate
-from petstore.clock import DAY, HOUR, MINUTE, Milliseconds, utc
+from petstore.clock import DAY, HOUR, Milliseconds, utc
 from petstore.events.model import Author
 from petstore.events.store import Change
 from petstore.orders.model import OrderCreate, OrderPatch
@@ -17,6 +17,7 @@ from petstore.pets.model import NewPet
 from petstore.pets.store import create_pets
 from support.changes import create_category
 from support.manual_clock import ManualClock
+from support.page_forms import succeed
 from support.service import Service, running_service
 from support.visitor import Visitor, signed_in_person, words
 
@@ -59,54 +60,65 @@ async def approve(service: Service, order_id: int) -> None:
     await service.store.write(update_order(Change(service.clock()), order_id, patch))
 
 
-def section(page: httpx.Response, name: str) -> str:
-    """Return the text of a section of a page, without the invisible isolates."""
+def section_html(page: httpx.Response, name: str) -> str:
     found = re.search(rf'<section class="panel" id="{name}".*?</section>', page.text, re.DOTALL)
     assert found is not None, page.text
-    text = re.sub(r"<[^>]*>|[\u2068\u2069]", "", found[0]).replace("\N{NARROW NO-BREAK SPACE}", " ")
+    return found[0]
+
+
+def section(page: httpx.Response, name: str) -> str:
+    """Return the text of a section of a page, without the invisible isolates."""
+    html = section_html(page, name)
+    text = re.sub(r"<[^>]*>|[\u2068\u2069]", "", html).replace("\N{NARROW NO-BREAK SPACE}", " ")
     return " ".join(text.split())
 
 
 async def test_an_empty_store_says_so(ada: Visitor) -> None:
     text = words(await ada.get("/today"))
     for said in (
-        *("No orders wait for approval.", "No orders wait for delivery."),
-        "No pets have a status.",
-        "Nobody else has changed anything lately.",
-        "Tuesday last week, the whole day: nothing.",
-        "Last week until the end of Tuesday: nothing. The whole week: nothing.",
+        "Nothing to approve or to hand over.",
+        "There are no pets yet.",
+        "No changes by other people yet.",
+        "Last Tuesday: $0.00 (0 pets)",
+        "Same days last week: $0.00 (0 pets)",
     ):
         assert said in text
 
 
-async def test_the_orders_that_wait_longest_come_first(service: Service, ada: Visitor) -> None:
-    await order(service, NOON - 3 * DAY, 74 * 60, buyer="Jörg", amount=24_900)
-    for number in range(11):
-        await order(service, NOON - 2 * HOUR + number)
-    for order_id in (await order(service, NOON - DAY), await order(service, NOON - 5 * MINUTE)):
-        await approve(service, order_id)
-    page = await ada.get("/today")
-    placed = section(page, "placed")
-    assert placed.startswith(
-        "Wait for approval Order 1: Bella for Jörg, $249.00 placed 3 days ago, 2 h left"
-    )
-    assert placed.count("Bella") == 10
-    assert placed.endswith("All placed orders")
-    assert section(page, "approved") == (
-        "Wait for delivery Order 13: Bella placed a day ago Order 14: Bella placed 5 minutes ago"
-    )
-
-
-async def test_late_orders_come_first_and_the_others_have_their_ship_date(
+async def test_what_is_late_comes_first_then_what_is_due_then_the_oldest(
     service: Service, ada: Visitor
 ) -> None:
-    for ship_date in (NOON + HOUR, NOON - 2 * DAY):
-        await approve(service, await order(service, NOON - DAY, ship_date=utc(ship_date)))
-    assert section(await ada.get("/today"), "approved") == (
-        "Wait for delivery"
-        " Order 2: Bella placed a day ago, 2 days late"
-        " Order 1: Bella placed a day ago, ships 1 Dec 2026, 13:00"
-    )
+    due = {"late": NOON - 4 * DAY, "a day late": NOON - DAY, "today": NOON + HOUR}
+    for name, ship_date in reversed(due.items()):
+        await approve(service, await order(service, NOON, ship_date=utc(ship_date), buyer=name))
+    await approve(service, await order(service, NOON - 5 * DAY, buyer="old"))
+    await order(service, NOON - 3 * DAY, 74 * 60, buyer="Jörg", amount=24_900)
+    await order(service, NOON - DAY)
+    todo = section(await ada.get("/today"), "todo")
+    assert todo.startswith("To do To approve: 2 To hand over: 4")
+    assert re.findall(r"Bella(?: for ([^O]+))? Order \d, (.*?) (?:Appr|Hand)", todo) == [
+        ("late", "4 days late"),
+        ("a day late", "1 day late"),
+        ("today", "ships today"),
+        ("Jörg $249.00", "2 h left"),
+        ("old", "placed 5 days ago"),
+        ("", "placed a day ago"),
+    ]
+
+
+async def test_orders_are_approved_and_handed_over_from_their_rows(
+    service: Service, ada: Visitor
+) -> None:
+    await order(service, NOON, 60, buyer="Jörg", amount=24_900)
+    page = await succeed(ada, await ada.get("/today"), "Approve")
+    assert "Order 1 for Bella is approved." in words(page)
+    assert "This marks Bella as sold." in words(page)
+    page = await succeed(ada, page, "Hand over Bella")
+    assert page.text.count("<h1>Today</h1>") == 1
+    assert "Nothing to approve or to hand over." in words(page)
+    viewer = await signed_in_person(service, "viewer", "Vi")
+    await order(service, NOON)
+    assert "<form method" not in section_html(await viewer.get("/today"), "todo")
 
 
 async def test_what_was_sold_is_beside_the_same_days_of_last_week(
@@ -121,11 +133,10 @@ async def test_what_was_sold_is_beside_the_same_days_of_last_week(
     await sell(service, monday - 7 * DAY, 300)
     await sell(service, monday - 8 * DAY, 999_999)  # in the week before
     sold = section(await ada.get("/today"), "sold")
-    assert "Today so far $249.00 1 pet €10.00 1 pet" in sold
-    assert "Tuesday last week, the whole day: 1 pet for $50.00." in sold
-    assert "This week so far $349.00 2 pets €10.00 1 pet" in sold
-    assert "Last week until the end of Tuesday: 2 pets for $53.00." in sold
-    assert "The whole week: 3 pets for $753.00." in sold
+    assert "Today so far $249.00 1 pet +398% €10.00 1 pet" in sold
+    assert "Last Tuesday: $50.00 (1 pet)" in sold
+    assert "This week so far $349.00 2 pets +558% €10.00 1 pet" in sold
+    assert "Same days last week: $53.00 (2 pets)" in sold
 
 
 async def test_the_days_are_those_of_the_shop(database: Path, clock: ManualClock) -> None:
@@ -135,26 +146,22 @@ async def test_the_days_are_those_of_the_shop(database: Path, clock: ManualClock
         await sell(service, NOON - 2 * HOUR, 4_200)  # there, it was Tuesday
         page = await ada.get("/today")
         sold = section(page, "sold")
-        assert "Wednesday last week, the whole day: nothing." in sold
+        assert "Last Wednesday: $0.00 (0 pets)" in sold
         assert "Today so far $0.00 0 pets" in sold
         assert "This week so far $42.00 1 pet" in sold
         assert "Times in Pacific/Auckland." in page.text
 
 
-async def test_the_stock_has_a_bar_for_each_of_the_largest_categories(
+async def test_the_categories_with_the_fewest_pets_to_sell_are_named(
     service: Service, ada: Visitor
 ) -> None:
-    await service.store.write(create_category(CategoryCreate("Dogs")))
-    await add_pets(service, "Rex", "Bello")
-    await order(service, NOON, pet_id=1)
-    for category in range(2, 12):
-        await add_pets(service, "Mia", category=category)
-    stock = section(await ada.get("/today"), "stock")
-    assert stock.startswith(
-        "Stock by category Inventory available pending sold Dogs 1 available, 1 pending, 0 sold"
+    for number in range(1, 8):
+        await service.store.write(create_category(CategoryCreate(f"Kind {number}")))
+        await add_pets(service, *["Mia"] * (8 - number), category=number)
+    assert section(await ada.get("/today"), "stock") == (
+        "Lowest in stock Stock Kind 7 1 available Kind 6 2 available Kind 5 3 available"
+        " Kind 4 4 available Kind 3 5 available"
     )
-    assert stock.count("1 available") == 10
-    assert stock.endswith("All 11 categories")
 
 
 @pytest.mark.usefixtures("dogs")
@@ -168,7 +175,7 @@ async def test_what_others_did_last_is_listed_without_what_the_person_did(
     await add_pets(service, "Rex", "Mia", "Yak", by=f"person/{grace.key_id}", request="import")
     page = await ada.get("/today")
     assert section(page, "others").startswith(
-        "What others did last Activity Grace added Yak and 2 more changes"
+        "Recent activity Activity Grace added Yak and 2 more changes"
     )
     assert "Grace renamed Bella to Bello" in section(page, "others")
     assert "Ada" not in section(page, "others")
@@ -190,8 +197,7 @@ async def test_the_page_follows_changes(ada: Visitor) -> None:
     followed = re.findall(r'id="(\w+)" data-follow="([^"]*)"', page.text)
     assert dict(followed) == {
         "sold": "order",
-        "placed": "order pet",
-        "approved": "order pet",
-        "stock": "pet",
+        "todo": "order pet",
+        "stock": "pet category",
         "others": "pet order category",
     }

@@ -1,0 +1,127 @@
+"""The first page of the staff: what to do, late first, then what was sold and what is low."""
+
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+from typing import NamedTuple
+
+from msgspec import UNSET
+
+from petstore.categories.pages import stock_of
+from petstore.clock import utc
+from petstore.console.charts import change_in_percent
+from petstore.console.history import newest_acts
+from petstore.console.page import ConsolePage, PageRequest
+from petstore.domain.time_zones import local_time
+from petstore.events.model import EVENT_TYPES, kind_of
+from petstore.http.messages import Response
+from petstore.orders.form import Card, card_of, open_orders
+from petstore.orders.model import Order
+from petstore.sales.model import Sales, SalesRow, totals_of
+
+_TO_DO, _LOWEST, _ACTS = 12, 5, 8
+_READ = 100
+_PAGES_READ = 5  # of events, of which many may be of the person itself
+_RESOURCES = {"pet", "order", "category"}
+_ONE_DAY = timedelta(days=1)
+
+
+class _Task(NamedTuple):
+    """An order to approve or to hand over, and in how many ``days`` it is due."""
+
+    card: Card
+    due: datetime | None
+    days: int
+
+
+class _Takings(NamedTuple):
+    """What was sold in a period, by currency, and what the period before it is called and sold.
+
+    ``changes`` has, by currency, how much more or less that is in percent.
+    """
+
+    name: str
+    sold: Sequence[SalesRow]
+    before: str
+    sold_before: Sequence[SalesRow]
+
+    @property
+    def changes(self) -> dict[str, str]:
+        before = {row.currency: row.taken for row in self.sold_before}
+        return {
+            row.currency: change_in_percent(row.taken, before.get(row.currency, 0))
+            for row in self.sold
+        }
+
+
+async def _show(visit: PageRequest) -> Response:
+    placed, more_placed = await open_orders(visit, "placed")
+    approved, more_approved = await open_orders(visit, "approved")
+    failing = {"failing": "true", "limit": 1}
+    kinds = [each for each in EVENT_TYPES if kind_of(each) in _RESOURCES]
+    by, own = {"type": kinds}, visit.author.actor
+    others, _ = await newest_acts(visit, by, _ACTS, pages=_PAGES_READ, not_by=own)
+    categories = (await visit.execute("listCategories", query={"limit": _READ})).value
+    return visit.page(
+        "today.html",
+        counts=[
+            ("placed", "To approve", len(placed), more_placed),
+            ("approved", "To hand over", len(approved), more_approved),
+        ],
+        tasks=await _tasks(visit, [*placed, *approved]),
+        periods=await _periods(visit),
+        lowest=(await stock_of(visit, {each.id: each for each in categories}))[:_LOWEST],
+        has_failing_webhooks=visit.may("listWebhooks")
+        and bool((await visit.execute("listWebhooks", query=failing)).value),
+        others=others,
+        now=visit.services.clock(),
+        moment=utc(visit.services.clock()),
+    )
+
+
+async def _tasks(visit: PageRequest, orders: Sequence[Order]) -> list[_Task]:
+    """Return what to do first: what is late, then what is due, then the oldest of the others."""
+
+    def due(order: Order) -> tuple[bool, datetime]:
+        moment = _due(order)
+        return moment is None, moment or order.placed_at
+
+    first = sorted(orders, key=due)[:_TO_DO]
+    pets = await visit.pets_of({order.pet_id for order in first})
+    return [
+        _Task(
+            card_of(visit, order, pets.get(order.pet_id)),
+            moment := _due(order),
+            (local_time(moment, visit.time_zone).date() - visit.today).days if moment else 1,
+        )
+        for order in first
+    ]
+
+
+def _due(order: Order) -> datetime | None:
+    """Return when an order is due: at the end of its reservation, or on its ship date."""
+    moment = order.reserved_until if order.status == "placed" else order.ship_date
+    return None if moment is UNSET else moment
+
+
+async def _periods(visit: PageRequest) -> list[_Takings]:
+    currency, today = visit.services.currency, visit.today
+    monday = today - today.weekday() * _ONE_DAY
+    first, same_day = monday - 7 * _ONE_DAY, today - 7 * _ONE_DAY
+    query = {"from": first, "to": today}
+    sales: Sales = (await visit.execute("getSales", query=query)).value
+
+    def total(since: date, until: date) -> list[SalesRow]:
+        rows = (row for row in sales.rows if row.day and since <= row.day <= until)
+        return totals_of(rows, currency)
+
+    weekday = f"Last {today:%A}"
+    return [
+        _Takings("Today so far", total(today, today), weekday, total(same_day, same_day)),
+        _Takings(
+            *("This week so far", total(monday, today)),
+            *("Same days last week", total(first, same_day)),
+        ),
+    ]
+
+
+PAGES = (ConsolePage("GET", "/today", _show, "listOrders"),)
