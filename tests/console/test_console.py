@@ -313,10 +313,10 @@ async def test_input_is_kept_if_the_database_is_unreachable(
 
 
 async def test_input_is_kept_if_the_change_cannot_be_written(database: Path) -> None:
-    async with running_service(database, database_timeout=0.2) as service:
+    async with running_service(database) as service:
         person = await signed_in(service)
         typed = {**BELLA, "description": "x" * 30_000}  # more than is kept of a stranger
-        with locked(database):
+        with locked(database, service.store):
             failed = await person.post("/pets", **typed)
         assert hidden_of(assert_page(failed, 503)) == typed
         assert (await person.post("/pets", **hidden_of(failed.text))).status_code == 303
@@ -360,7 +360,7 @@ async def test_the_console_has_its_own_limit_for_each_key(database: Path) -> Non
 
 
 async def test_no_page_that_is_read_waits_for_changes(database: Path) -> None:
-    async with running_service(database, database_timeout=0.2) as service:
+    async with running_service(database) as service:
         person = await signed_in(service)
         webhook = {"url": "https://shop.example", "description": "", "types": []}
         assert (await person.post("/webhooks", **webhook)).status_code == 201

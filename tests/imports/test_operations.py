@@ -496,4 +496,4 @@ async def test_no_step_of_a_large_file_keeps_others_waiting(
         await step(service, token, found["id"], "undo")
     finally:
         gc.enable()
-    assert longest < 0.1
+    assert longest < 0.3  # ten times what it takes on a quiet machine

@@ -120,7 +120,7 @@ async def test_queries_are_timed_by_name_and_transactions_until_their_commit(
     queries = 'petstore_query_duration_seconds_%s{query="%s"}'
     assert samples[queries % ("count", "insert_pet")] == 1
     assert samples[queries % ("count", "select_pet")] == 2
-    assert 0 < samples[queries % ("sum", "select_pet")] < 1
+    assert 0 < samples[queries % ("sum", "select_pet")] < 60  # seconds
     assert samples["petstore_transaction_duration_seconds_count"] >= 1
     assert samples["petstore_database_errors_total"] == 0
 
