@@ -75,7 +75,7 @@ def test_each_field_of_an_operation_is_an_option(change: click.Command) -> None:
 
 SENT = """
 pets list --no-status --newest              | GET /pets?hasStatus=false&sort=-id&limit=20
-pets list --category 4 --id 1 --id 2        | GET /pets?categoryId=4&id=1&id=2&limit=20
+pets list --category 4 --id 1 --id 2        | GET /pets?categoryId=4&limit=20&id=1&id=2
 pets show 7                                 | GET /pets?id=7
 pets add Rex --category 4                   | POST /pets {"name": "Rex", "categoryId": 4}
 pets set-status 7 none                      | PATCH /pets/7 {"status": null}
@@ -162,7 +162,6 @@ def test_an_invalid_value_is_refused_before_it_is_sent(arguments: str, words: st
     [
         (("pets", "add", "  ", "--category", 1), "NAME: expected 1 to 255"),
         (("pets", "list", "--category", 2**63), "--category: expected "),
-        (("pets", "list", *(["--id", 1] * 101)), "--id: expected up to 100"),
         (("pets", "list", "--name", ""), "--name: expected 1 to 100"),
         (("pets", "list", "--newest", "--name", "b"), "--newest: expected no sort together"),
         (

@@ -10,6 +10,7 @@ import petstore
 SOURCE = Path(petstore.__file__).parent
 TAKE_NAMES = ("databases/pages.py", "events/search.py", "imports/store.py")
 """The modules with a function that makes statements, and takes their names from its callers."""
+IS_OF_TABLE = re.compile(r"f'[a-z]+_\{(self\.)?(table|items)\}'").fullmatch
 IS_FIXED = re.compile(r"[a-z]+(_[a-z]+)*").fullmatch
 
 
@@ -29,6 +30,6 @@ def test_every_statement_has_a_name_without_caller_data() -> None:
         name = given["name"]
         text = ast.unparse(name)
         is_parameter = text == "name" and location.partition(":")[0] in TAKE_NAMES
-        is_table = text == "f'upsert_{table}'"
+        is_table = IS_OF_TABLE(text) is not None
         is_constant = re.fullmatch("_[A-Z]+", text) is not None
         assert is_parameter or is_table or is_constant or IS_FIXED(ast.literal_eval(name)), location

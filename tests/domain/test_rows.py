@@ -31,7 +31,7 @@ STORED = ("id", "began_at", "ended_at", "planned_at")
 def test_columns_are_the_fields_in_order_and_what_is_computed() -> None:
     assert PETS.columns == "id, name, category_id, status"
     assert VISITS.columns == "id, began_at, ended_at, planned_at, 1 + 1 AS guests"
-    assert "status = 'delivered' AS complete" in ORDERS.columns
+    assert "delivered_at IS NOT NULL AS complete" in ORDERS.columns
 
 
 @pytest.mark.parametrize(

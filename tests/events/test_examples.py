@@ -80,7 +80,7 @@ async def change_everything(service: Service, clock: ManualClock) -> list[dict[s
     await ask("DELETE", "/keys/2")
     await ask("POST", "/people", name="Grace Hopper", login="grace@shop.example", role="clerk")
     await set_some_password(service.store, 3)
-    await ask("PATCH", "/people/3", state="disabled")
+    await ask("PATCH", "/people/3", role="manager")
     response = await service.request("GET", "/v1/events?limit=100", token)
     events: list[dict[str, Any]] = response.json()
     return events

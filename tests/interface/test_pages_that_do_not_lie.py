@@ -88,9 +88,7 @@ class Shelf:
         self._numbers = count(1)
 
     def in_order(self, items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return items as the list has them: by what a search is for, and by id."""
-        by = next((name for name in ("name", "buyer") if f"{name}=" in self.query), "")
-        return sorted(items, key=lambda one: (one.get(by, ""), self._sign * one["id"]))
+        return sorted(items, key=lambda one: self._sign * one["id"])
 
     async def ask(self, method: str, target: str, **options: Any) -> httpx.Response:
         response = await self._service.request(method, target, self._token, **options)

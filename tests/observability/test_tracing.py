@@ -168,6 +168,7 @@ async def test_reads_and_writes_are_child_spans_of_their_request(
             "select_key_by_digest",
             "select_rate_limit",
             "insert_pet",
+            "insert_pet_words",
             "insert_events",
         )
     ]

@@ -156,7 +156,7 @@ def assert_of_one_moment(
     The ``pets`` and ``orders`` that were acknowledged before are in them, and every pet agrees
     with its order and with the inventory.
     """
-    statuses = {number: status for number, *_, status, _words in there["pets"]}
+    statuses = {number: status for number, *_, status in there["pets"]}
     # The key is first, and the other columns are in alphabetical order: seven follow this one.
     ordered = {row[0]: row[-8] for row in there["orders"]}
     assert set(pets) <= set(statuses)

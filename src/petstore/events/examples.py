@@ -130,7 +130,7 @@ _PREVIOUS: dict[EventType, dict[str, Any]] = {
     "order.lapsed": _RESERVED | {"status": "placed", "cancelledAt": None},
     "category.updated": {"description": None},
     "key.updated": {"plan": "free", "perMinute": 60, "perDay": 1000},
-    "key.rotated": {},
+    "key.rotated": {"tokenEnds": "9aKc"},
     "key.revoked": {"state": "active"},
     "key.unbanned": {"bannedUntil": "2026-11-21T10:10:00Z"},
     "person.updated": {"role": "clerk"},

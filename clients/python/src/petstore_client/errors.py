@@ -68,10 +68,6 @@ class LoginTaken(Conflict, code="login_taken"):
     """Another person has this login, perhaps in another case."""
 
 
-class OrderClosed(Conflict, code="order_closed"):
-    """The order is delivered or cancelled and cannot change."""
-
-
 class PersonDisabled(Conflict, code="person_disabled"):
     """The person is disabled, so nobody can invite them."""
 

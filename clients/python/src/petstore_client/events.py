@@ -42,6 +42,11 @@ class OrderDelivered(Event, frozen=True, kw_only=True):
     data: Order
 
 
+class OrderReturned(Event, frozen=True, kw_only=True):
+    type: Literal["order.returned"]
+    data: Order
+
+
 class OrderCancelled(Event, frozen=True, kw_only=True):
     type: Literal["order.cancelled"]
     data: Order

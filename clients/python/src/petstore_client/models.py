@@ -18,7 +18,7 @@ KeyEnvironment: TypeAlias = Literal["production", "staging"]
 KeyState: TypeAlias = Literal["active", "expired", "revoked"]
 ActorType: TypeAlias = Literal["key", "operator", "person", "service"]
 SalesBy: TypeAlias = Literal["category", "day"]
-OrderStatus: TypeAlias = Literal["approved", "cancelled", "delivered", "placed"]
+OrderStatus: TypeAlias = Literal["approved", "cancelled", "delivered", "placed", "returned"]
 ImportWordMeans: TypeAlias = Literal["available", "none", "pending", "sold"]
 KeptPetReason: TypeAlias = Literal["changed", "deleted", "ordered"]
 ImportState: TypeAlias = Literal["finished", "open", "running", "undone"]
@@ -32,6 +32,7 @@ EventType: TypeAlias = Literal[
     "order.updated",
     "order.approved",
     "order.delivered",
+    "order.returned",
     "order.cancelled",
     "order.lapsed",
     "category.created",
@@ -114,12 +115,16 @@ class ImportMapping(Model, frozen=True, kw_only=True):
 
 
 class ImportWord(Model, frozen=True, kw_only=True):
-    """A category of a file that is not in the store, or a word of its status column."""
+    """A category of a file that is not in the store, or a word of its status column.
+
+    A category may have the id of the one that it means.
+    """
 
     text: str  # The word, as the file has it first.
     rows: int  # How many rows have it.
     # The status that it means; absent if that is not decided.
     means: ImportWordMeans | str | None = None
+    category_id: int | None = None  # Identifier of the category the animal belongs to.
 
 
 class Order(Versioned, frozen=True, kw_only=True):
@@ -129,7 +134,7 @@ class Order(Versioned, frozen=True, kw_only=True):
     pet_id: int  # Identifier of the pet.
     quantity: int  # Always 1, because every pet is unique.
     status: OrderStatus | str  # The status of the order.
-    complete: bool  # Whether the order is delivered.
+    complete: bool  # Whether the order was delivered.
     placed_at: datetime  # When the order was placed.
     ship_date: datetime | None = None  # When to ship it (RFC 3339).
     # When the reservation lapses, unless the order is approved.
@@ -145,13 +150,19 @@ class Order(Versioned, frozen=True, kw_only=True):
     delivered_at: datetime | None = None  # When it was delivered: the time of the sale.
     cancelled_at: datetime | None = None  # When it was cancelled, or its reservation lapsed.
     cancel_reason: str | None = None  # Why it was cancelled. 1 to 200 characters. No event has it.
+    returned_at: datetime | None = None  # When the pet was returned.
+    return_reason: str | None = None  # Why it was returned. 1 to 200 characters. No event has it.
+    # What the buyer got back for a returned pet, up to ``amount``. By default all of it.
+    refund: int | None = None
 
 
 class SalesRow(Model, frozen=True, kw_only=True):
-    """The sales of a day or of a category, in one currency."""
+    """The sales and returns of a day or of a category, in one currency."""
 
     orders: int  # How many orders were delivered.
     amount: int  # The sum of their amounts; an order without an amount adds nothing.
+    returns: int  # How many orders were returned.
+    refunded: int  # The sum of their refunds. ``amount`` minus it is what the shop took.
     currency: str  # The currency of the amount (ISO 4217): that of the store when it was set.
     day: date | None = None  # The day. Only by day.
     # The category of the pets when they were sold. Absent by day, for sales whose category is not
@@ -163,7 +174,7 @@ class Actor(Model, frozen=True, kw_only=True):
     """Who caused an event. The operator and the service have no id."""
 
     # ``key``, ``person``, ``operator`` for a command beside the database, or ``service`` for what
-    # the service did by itself.
+    # the service did automatically.
     type: ActorType | str
     id: int | None = None
 
@@ -209,7 +220,7 @@ class Invitation(Model, frozen=True, kw_only=True):
     """A link that lets a person set a password, once."""
 
     url: str  # The link to give to the person. It works once.
-    expires_at: datetime  # When the link ends if nobody uses it.
+    expires_at: datetime  # When the link ends if it is not used.
 
 
 class PersonDevice(Model, frozen=True, kw_only=True):
@@ -349,12 +360,12 @@ class Event(Model, frozen=True, kw_only=True):
 
     id: str
     # One of ``pet.created``, ``pet.updated``, ``pet.deleted``, ``order.placed``, ``order.updated``,
-    # ``order.approved``, ``order.delivered``, ``order.cancelled``, ``order.lapsed``,
-    # ``category.created``, ``category.updated``, ``category.deleted``, ``key.created``,
-    # ``key.updated``, ``key.rotated``, ``key.revoked``, ``key.unbanned``, ``person.created``,
-    # ``person.updated``, ``person.invited``, ``key.limit_near``, ``key.banned``, ``key.expiring``,
-    # ``deprecation.used``, ``webhook.disabled``, ``webhook.test``. More will follow: ignore types
-    # that you do not know.
+    # ``order.approved``, ``order.delivered``, ``order.returned``, ``order.cancelled``,
+    # ``order.lapsed``, ``category.created``, ``category.updated``, ``category.deleted``,
+    # ``key.created``, ``key.updated``, ``key.rotated``, ``key.revoked``, ``key.unbanned``,
+    # ``person.created``, ``person.updated``, ``person.invited``, ``key.limit_near``,
+    # ``key.banned``, ``key.expiring``, ``deprecation.used``, ``webhook.disabled``,
+    # ``webhook.test``. More will follow: ignore types that you do not know.
     type: str
     timestamp: datetime  # When it happened (RFC 3339, to the millisecond).
     resource: str  # The resource of the event, such as ``pet/7``.
@@ -362,7 +373,7 @@ class Event(Model, frozen=True, kw_only=True):
     # The resource after the change, or before it was deleted, or what concerns a key. The ``type``
     # says which.
     data: Any
-    # The old values of the members that changed; ``None`` for an absent member.
+    # The old values of the fields that changed; ``None`` for an absent field.
     previous: Mapping[str, Any] | None = None
     actor: Actor | None = None  # Who caused it.
     request_id: str | None = None  # The ``X-Request-Id`` of the request that caused it, if one did.
@@ -448,6 +459,8 @@ class Import(Versioned, frozen=True, kw_only=True):
     unknown_categories: UnknownCategories | str
     # What words of the status column mean: ``available``, ``pending``, ``sold`` or ``none``.
     values: dict[str, ImportWordMeans]
+    # What categories mean that are not in the store: the ids of categories.
+    categories: dict[str, int]
     notes: list[str]  # What was noticed about the file, in words for a person.
     created_at: datetime  # When the file was sent.
     header_line: int | None = None  # The line with the names of the columns, if there is one.

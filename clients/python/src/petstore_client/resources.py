@@ -62,9 +62,8 @@ class Pets(PetById[D]):
     ) -> Listing[Pet]:
         """List animals.
 
-        Iterates over animals, by ascending ``id``. With ``sort=-id`` the newest come first; with
-        ``name`` the pets are sorted by the word that matches. Your key needs the scope
-        ``pets:read``.
+        Iterates over animals, by ascending ``id``. With ``sort=-id`` the newest come first. Your
+        key needs the scope ``pets:read``.
 
         Args:
             status: Filters by availability status.
@@ -72,10 +71,9 @@ class Pets(PetById[D]):
                 be ``false`` together with ``status``.
             category_id: Filters by category.
             id: Filters by identifier; may be repeated, up to 100 times.
-            name: Only pets with a word in their name that begins with this text, ignoring case and
-                marks on letters, sorted by that word, then by name and ``id``. A text of several
-                words finds names with these words one after the other. Cannot be used together with
-                ``sort``, and has no U+0000.
+            name: Only pets whose name has, for each word of this text, a word that begins with it,
+                in any order, ignoring case, marks on letters and punctuation inside words. Cannot
+                be used together with ``sort``, and has no U+0000.
             sort: The order: ``id`` (the default), or ``-id`` for the newest first.
             count: ``true`` adds the header ``X-Total-Count``: how many records match, or 10001 if
                 there are more than 10,000.
@@ -326,14 +324,15 @@ class Imports(Resource[D]):
         default_category_id: int | UnsetType | None = UNSET,
         unknown_categories: UnknownCategories | UnsetType = UNSET,
         values: dict[str, Any] | UnsetType = UNSET,
+        categories: dict[str, Any] | UnsetType = UNSET,
         if_match: str | None = None,
     ) -> Call[Import]:
         """Change how a file is read.
 
         Changes what you name (RFC 7396), as long as nothing is added: which columns are the fields,
-        what words mean, and what happens to unknown categories. The ``preview`` of the response is
-        a new one, even if the body is empty. Your key needs the scope ``pets:write``. Raises
-        ``UnknownCategory`` or ``ImportClosed`` or ``OutcomeUnknown``.
+        what words and categories mean, and what happens to unknown categories. The ``preview`` of
+        the response is a new one, even if the body is empty. Your key needs the scope
+        ``pets:write``. Raises ``UnknownCategory`` or ``ImportClosed`` or ``OutcomeUnknown``.
 
         Args:
             has_header: Whether a row has the names of the columns.
@@ -344,6 +343,8 @@ class Imports(Resource[D]):
                 ``refuse`` them, or ``create`` the categories.
             values: What words of the status column mean: ``available``, ``pending``, ``sold`` or
                 ``none``. Null takes back what was decided.
+            categories: What categories mean that are not in the store: the ids of categories. Null
+                takes back what was decided.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
         """
         return called(Import, "PATCH", "/imports/{import_id}", locals())
@@ -414,6 +415,8 @@ class Orders(OrderSteps[D]):
         pet_id: int | None = None,
         buyer: str | None = None,
         placed_before: datetime | None = None,
+        delivered_since: datetime | None = None,
+        delivered_before: datetime | None = None,
         sort: Literal["-id", "id"] | None = None,
         count: bool | None = None,
         limit: int | None = None,
@@ -421,16 +424,20 @@ class Orders(OrderSteps[D]):
     ) -> Listing[Order]:
         """List orders.
 
-        Iterates over orders, by ascending ``id``. With ``sort=-id`` the newest come first; with
-        ``buyer`` the orders are sorted by buyer. Your key needs the scope ``orders:read``.
+        Iterates over orders, by ascending ``id``. With ``sort=-id`` the newest come first. Your key
+        needs the scope ``orders:read``.
 
         Args:
             status: Filters by status.
             pet_id: Filters by pet.
-            buyer: Only orders whose buyer begins with this text, ignoring case and marks on
-                letters, sorted by buyer and then ``id``. Cannot be used together with ``sort``, and
-                has no U+0000.
+            buyer: Only orders whose buyer has, for each word of this text, a word that begins with
+                it, in any order, ignoring case, marks on letters and punctuation inside words.
+                Cannot be used together with ``sort``, and has no U+0000.
             placed_before: Only orders placed before this moment (RFC 3339).
+            delivered_since: Only orders delivered at this moment (RFC 3339) or later, also if they
+                were returned. The latest delivery comes first. Cannot be used together with
+                ``sort`` and ``count``.
+            delivered_before: As ``delivered_since``: only orders delivered before this moment.
             sort: The order: ``id`` (the default), or ``-id`` for the newest first.
             count: ``true`` adds the header ``X-Total-Count``: how many records match, or 10001 if
                 there are more than 10,000.
@@ -478,8 +485,7 @@ class Orders(OrderSteps[D]):
     def get(self, order_id: int) -> Call[Order]:
         """Get an order.
 
-        Returns one order, even if it is delivered or cancelled. Your key needs the scope
-        ``orders:read``.
+        Returns one order, even if it is closed. Your key needs the scope ``orders:read``.
         """
         return called(Order, "GET", "/store/orders/{order_id}", locals())
 
@@ -495,18 +501,20 @@ class Orders(OrderSteps[D]):
         note: str | UnsetType | None = UNSET,
         amount: int | UnsetType | None = UNSET,
         cancel_reason: str | UnsetType = UNSET,
+        return_reason: str | UnsetType = UNSET,
+        refund: int | UnsetType = UNSET,
         if_match: str | None = None,
     ) -> Call[Order]:
-        """Approve, deliver or cancel an order, or change it otherwise.
+        """Change, approve, deliver, return or cancel an order.
 
         Changes what you name (RFC 7396). ``placed`` can become ``approved`` or ``cancelled``;
-        ``approved`` can become ``delivered`` or ``cancelled``. The pet of a delivered order becomes
-        ``sold``, and the pet of a cancelled order becomes ``available``. An order that was sold
-        over the counter (``complete``) can be cancelled within a minute of ``delivered_at``. A
-        ``None`` removes ``ship_date``, ``buyer``, ``note`` or ``amount``. ``note`` can change at
-        any time, the others while the order is placed or approved. A ``cancel_reason`` comes with
-        the status ``cancelled``. Your key needs the scope ``orders:write``. Raises
-        ``IllegalTransition`` or ``OrderClosed`` or ``OutcomeUnknown``.
+        ``approved`` can become ``delivered`` or ``cancelled``; ``delivered`` can become
+        ``returned``. The pet of a delivered order becomes ``sold``, and the pet of a cancelled or
+        returned order becomes ``available``. ``ship_date``, ``buyer``, ``note`` and ``amount`` can
+        change at any time, and a ``None`` removes them. A ``cancel_reason`` comes with the status
+        ``cancelled``; a ``return_reason`` and a ``refund`` come with ``returned``, and can change
+        afterwards. By default the refund is the whole amount. Your key needs the scope
+        ``orders:write``. Raises ``IllegalTransition`` or ``OutcomeUnknown``.
 
         Args:
             status: The status of the order.
@@ -517,6 +525,9 @@ class Orders(OrderSteps[D]):
                 U+0000. No event has it.
             amount: The price, in the smallest unit of the currency, such as cents.
             cancel_reason: Why it was cancelled. 1 to 200 characters. No event has it.
+            return_reason: Why it was returned. 1 to 200 characters. No event has it.
+            refund: What the buyer got back for a returned pet, up to ``amount``. By default all of
+                it.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
         """
         return called(Order, "PATCH", "/store/orders/{order_id}", locals())
@@ -549,17 +560,17 @@ class SalesCounts(Resource[D]):
     ) -> Call[Sales]:
         """Count the sales.
 
-        Returns how many orders were delivered between two days, both included, and the sums of
-        their amounts, by day or by category. A cancelled sale does not count. By day, each day has
-        a row, even without sales. There are at most 366 days. Amounts are added up by currency: a
-        day or category with sales in several currencies has a row for each. Your key needs the
-        scope ``orders:read``.
+        Returns how many orders were delivered between two days, both included, how many were
+        returned, and the sums of their amounts and refunds, by day or by category. A returned order
+        counts on the day of its delivery and on the day of its return. By day, each day has a row.
+        There are at most 366 days. Amounts are added up by currency: a day or category with sales
+        in several currencies has a row for each. Your key needs the scope ``orders:read``.
 
         Args:
             from_: The first day. By default six days before ``to``.
             to: The last day. By default today.
-            time_zone: The time zone of the days (IANA), such as ``Europe/Berlin``. By default
-                ``UTC``.
+            time_zone: The time zone of the days (IANA), such as ``Europe/Berlin``. By default the
+                store's.
             by: What the rows are: ``day`` or ``category``. By default ``day``.
         """
         return called(Sales, "GET", "/store/sales", locals())
@@ -891,7 +902,7 @@ class Webhooks(Resource[D]):
         """List webhooks.
 
         Iterates over the webhooks of your key, by ascending ``id``. With the scope ``keys:admin``
-        they are those of everybody. Your key needs the scope ``webhooks:write``.
+        it lists all webhooks. Your key needs the scope ``webhooks:write``.
 
         Args:
             failing: ``true``: only those that fail, or that the service disabled.
