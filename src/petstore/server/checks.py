@@ -1,4 +1,4 @@
-"""The checks of ``petstore serve --check``: do the settings work? They change nothing."""
+"""The checks of ``petstore serve --check``: do the settings work? They change no data."""
 
 import asyncio
 import os
@@ -44,7 +44,7 @@ def _checks(settings: Settings) -> Iterator[tuple[str, Callable[[], str | None]]
         yield "secret file", partial(_check_secret_file, settings)
     if settings.redis:
         # Imported where it is used: it takes its time.
-        from petstore.redis_client import check_redis
+        from petstore.limits.redis import check_redis
 
         yield "redis", lambda: asyncio.run(check_redis(settings.redis))
     if settings.trace_endpoint:

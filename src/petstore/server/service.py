@@ -101,9 +101,9 @@ def prepared_service(settings: Settings) -> Iterator[Service]:
             shared_metrics = opened.enter_context(share_metrics(metrics, settings.workers))
         if settings.redis:
             # Imported where it is used: it takes its time.
-            from petstore.redis_client import check_redis
+            from petstore.limits.redis import check_redis
 
-            with suppress(ConnectionError):  # Redis may be down; a wrong password is refused
+            with suppress(ConnectionError):  # Redis may be down; a wrong user is refused
                 asyncio.run(check_redis(settings.redis))
         store_at(settings.database, _MIGRATION_TIMEOUT).migrate()
         require_secret(settings)
