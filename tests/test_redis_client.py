@@ -5,12 +5,12 @@ import time
 
 import pytest
 
+from petstore.limits.redis import check_redis
 from petstore.redis_client import (
     BatchedScript,
     CredentialsRefused,
     RedisClient,
     RedisUnavailable,
-    check_redis,
 )
 from support.redis_server import RedisServer, redis_server
 from support.silent_server import fake_server, way_to
@@ -79,6 +79,27 @@ async def test_a_wrong_password_is_reported_and_never_shown() -> None:
             assert "secret" not in f"{refusal.value}{failure.value}"
             await client.close()
         await check_redis(f"redis://:right-secret@{address}")
+
+
+@pytest.mark.parametrize("missing", ["time", "eval", "evalsha", "hset", "zadd", "zrem", "pexpire"])
+async def test_a_user_who_cannot_run_a_command_of_the_limiter_is_refused(
+    redis: RedisServer, missing: str
+) -> None:
+    url = redis.url.replace("//", "//shop:right-secret@")
+    needed = "+eval +evalsha +time +hgetall +hset +pexpire +del +zadd +zremrangebyscore +expire"
+    rights = f"on >right-secret ~petstore:* {needed} +zcard +zrem"
+    redis.call("ACL", "SETUSER", "shop", *rights.split())
+    await check_redis(url)
+    assert redis.call("KEYS", "petstore:*") == []
+    redis.call("ACL", "SETUSER", "shop", f"-{missing}")
+    with pytest.raises(PermissionError, match=r"^redis: [^\n]*expected a user who can run TIME"):
+        await check_redis(url)
+
+
+async def test_a_replica_is_reported(redis: RedisServer) -> None:
+    refused = pytest.raises(ConnectionError, match=r"^redis: [^\n]*read only replica")
+    with redis_server(f"replicaof 127.0.0.1 {redis.port}") as replica, refused:
+        await check_redis(replica.url)
 
 
 async def test_an_unreachable_server_is_not_reported_as_a_refused_password() -> None:

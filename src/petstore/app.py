@@ -1,5 +1,7 @@
 """The whole service, put together here and nowhere else."""
 
+import logging
+import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -32,7 +34,9 @@ from petstore.observability.hooks import Observer, Observers
 from petstore.observability.measured import Metrics, report_process
 from petstore.observability.registry import Registry, SharedMetrics
 from petstore.orders.buyers import forgetting
-from petstore.settings import Settings, is_postgres
+from petstore.settings import SettingError, Settings, is_postgres
+
+_EXPORTER = "OTEL_TRACES_EXPORTER"
 
 
 def serve_settings(settings: Settings, registry: Registry | None = None) -> Application:
@@ -73,7 +77,7 @@ def create_app(
         rules=HttpRules(addresses, settings.trusted_networks, settings.allowed_origin),
         hooks=RequestHooks(
             [observer.requested for observer in observers],
-            [log.add, *(observer.responded for observer in observers)],
+            [*(observer.responded for observer in observers), log.add],
         ),
         lifespan=partial(
             _running, settings, services, log, observers, chores_of(settings, services, bodies)
@@ -92,12 +96,46 @@ def observers_of(settings: Settings, registry: Registry | None) -> list[Observer
     observers: list[Observer] = []
     if registry is not None:
         observers.append(Metrics(registry, settings))
-    if settings.trace_endpoint:
+    if is_tracing(settings):
         # Imported here because the import is slow, and the extra may not be installed.
         from petstore.observability.tracing import Tracing
 
         observers.append(Tracing(settings.trace_endpoint, __version__))
     return observers
+
+
+def is_tracing(settings: Settings) -> bool:
+    is_off = os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
+    return bool(settings.trace_endpoint) and os.environ.get(_EXPORTER) != "none" and not is_off
+
+
+class _Refusal(logging.Handler):
+    """Makes an error of what the tracing library warns of."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        raise ValueError(record.getMessage())
+
+
+def check_tracing(settings: Settings) -> None:
+    """Raise ``SettingError`` for a variable of OpenTelemetry that has an invalid value."""
+    if not is_tracing(settings):
+        return
+    if os.environ.get(_EXPORTER, "otlp") != "otlp":
+        msg = f"trace-endpoint: a variable of OpenTelemetry, {_EXPORTER}: expected otlp or none"
+        raise SettingError(msg)
+    library, refusal = logging.getLogger("opentelemetry"), _Refusal()
+    library.setLevel(logging.WARNING)
+    library.addHandler(refusal)
+    try:
+        from petstore.observability.tracing import Tracing
+
+        Tracing(settings.trace_endpoint or "", __version__).close()
+    except ValueError as error:
+        reason = str(error).partition(": ")[0]  # without the value: it might be a secret
+        msg = f"trace-endpoint: a variable of OpenTelemetry has an invalid value: {reason}"
+        raise SettingError(msg) from None
+    finally:
+        library.removeHandler(refusal)
 
 
 def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> list[PeriodicTask]:

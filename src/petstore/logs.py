@@ -63,6 +63,7 @@ class RequestLine(msgspec.Struct, kw_only=True, gc=False):
 
     time: str = ""
     request: str
+    trace: str | msgspec.UnsetType = msgspec.UNSET
     client: str | None
     key: int | None
     person: int | None = None

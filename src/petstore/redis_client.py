@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import AuthenticationError, NoScriptError
+from redis.exceptions import AuthenticationError, NoPermissionError, NoScriptError
 from redis.exceptions import ConnectionError as ConnectionLost
 
 from petstore.coalescing import Batcher
@@ -21,7 +21,6 @@ from petstore.server_urls import redis_url
 
 Command: TypeAlias = tuple[str | bytes | int, ...]
 
-_CHECK_TIMEOUT = 0.3
 _CLOSE_TIMEOUT = 1
 _SLICES = 7
 # Bounded, so that a round trip is short whatever many processes send at once: a script runs some
@@ -45,7 +44,7 @@ class RedisUnavailable(Exception):
 
 
 class CredentialsRefused(RedisUnavailable):
-    """Redis does not know the user or the password."""
+    """Redis does not know the user or the password, or does not let the user run a command."""
 
 
 class UnknownScript(RedisUnavailable):
@@ -98,18 +97,6 @@ class RedisClient:
                 await self._client.aclose()
 
 
-async def check_redis(url: str) -> None:
-    client = RedisClient(url)
-    try:
-        await client.execute([("PING",)], _CHECK_TIMEOUT)
-    except RedisUnavailable as error:
-        msg = f"redis: {error}"
-        is_refusal = isinstance(error, CredentialsRefused)
-        raise (PermissionError if is_refusal else ConnectionError)(msg) from error
-    finally:
-        await client.close()
-
-
 @asynccontextmanager
 async def _timeout(seconds: float) -> AsyncIterator[None]:
     """End the block with ``TimeoutError`` after ``seconds``.
@@ -141,7 +128,9 @@ def _adapted(error: Exception) -> RedisUnavailable:
     text = str(error) or type(error).__name__
     if isinstance(error, NoScriptError):
         return UnknownScript(text)
-    if isinstance(error, AuthenticationError):
+    # Redis 6 does not say which command of a script it is; Redis 7 does.
+    in_script = "can't run this command" in text or "ACL failure in script" in text
+    if in_script or isinstance(error, AuthenticationError | NoPermissionError):
         return CredentialsRefused(text)
     return RedisUnavailable("no response in time" if isinstance(error, TimeoutError) else text)
 

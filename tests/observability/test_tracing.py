@@ -10,7 +10,7 @@ import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from petstore import __version__
-from petstore.app import observers_of
+from petstore.app import check_tracing, observers_of
 from petstore.backends import create_limiter
 from petstore.observability.tracing import Tracing
 from petstore.settings import SettingError, Settings
@@ -266,6 +266,7 @@ def test_a_running_service_exports_traces_until_it_stops(
         assert response.status_code == 200
         assert service.stop() == 0
     (span,) = [span for span in collector.spans if span.name == "GET /v1/categories"]
+    assert f'"trace":"{span.trace_id.hex()}"' in service.log_path.read_text()
     named_parts = {
         (part.name, attributes(part)["db.system.name"]) for part in parts_of(collector, span)
     }
@@ -280,6 +281,33 @@ def test_the_trace_endpoint_setting_enables_tracing(collector: Collector) -> Non
     (tracing,) = observers_of(Settings(trace_endpoint=collector.endpoint), None)
     assert isinstance(tracing, Tracing)
     assert observers_of(Settings(), None) == []
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "OTEL_BSP_SCHEDULE_DELAY=x",
+        "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=9999",
+        "OTEL_TRACES_SAMPLER=bogus",
+        "OTEL_EXPORTER_OTLP_COMPRESSION=zip",
+        "OTEL_EXPORTER_OTLP_HEADERS=geheim",
+        "OTEL_TRACES_EXPORTER=console",
+    ],
+)
+def test_an_invalid_variable_is_refused_in_one_line_without_its_value(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(*variable.split("="))
+    with pytest.raises(SettingError, match=r"^trace-endpoint: a variable of [^\n]*$") as refusal:
+        check_tracing(Settings(trace_endpoint="http://127.0.0.1:1/v1/traces"))
+    assert "geheim" not in str(refusal.value)
+
+
+def test_the_environment_turns_traces_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "none")
+    settings = Settings(trace_endpoint="http://127.0.0.1:1/v1/traces")
+    check_tracing(settings)
+    assert observers_of(settings, None) == []
 
 
 @pytest.mark.parametrize("endpoint", ["collector:4318", "ftp://x", "http://"])

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.msgpack import Decoder, Encoder
 from msgspec.structs import asdict, replace
 
-from petstore.clock import DAY, MINUTE, Clock, Milliseconds
+from petstore.clock import DAY, MINUTE, SECOND, Clock, Milliseconds
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.keys.model import Caller
 from petstore.limits.decide import (
@@ -27,7 +27,13 @@ from petstore.limits.decide import (
     describe,
 )
 from petstore.limits.memory import MemoryLimiter, UnsavedStates
-from petstore.redis_client import BatchedScript, Command, RedisClient, RedisUnavailable
+from petstore.redis_client import (
+    BatchedScript,
+    Command,
+    CredentialsRefused,
+    RedisClient,
+    RedisUnavailable,
+)
 
 Mode: TypeAlias = Literal["take", "charge", "look"]
 
@@ -41,6 +47,10 @@ _JUDGE = f"local DEFAULTS = {{ {_DEFAULTS} }}\n{_FOLDER.joinpath('judge.lua').re
 _HEARTBEAT = _FOLDER.joinpath("heartbeat.lua").read_text("utf-8")
 _PROCESSES = "petstore:processes"
 _SILENT_SECONDS = 5
+_CHECK, _CHECK_TIMEOUT = "petstore:check", 0.3
+_NEEDED = (
+    "TIME, EVAL, EVALSHA, HGETALL, HSET, PEXPIRE, EXPIRE, DEL, ZADD, ZREMRANGEBYSCORE, ZCARD, ZREM"
+)
 
 
 class JudgeCall(Struct, omit_defaults=True):
@@ -136,6 +146,26 @@ class RedisRateLimiter:
         with suppress(RedisUnavailable):
             await self._client.execute([("ZREM", _PROCESSES, self._process)], self._timeout)
         await self._client.close()
+
+
+async def check_redis(url: str) -> None:
+    """Run each command of the limiter, on keys that expire within a second."""
+    client = RedisClient(url)
+    judge = JudgeCall("take", 1, 1, NEVER, NO_BANS, UNLIMITED, 0, SECOND, _FRESH)
+    heartbeat: Command = ("EVAL", _HEARTBEAT, 1, _CHECK, "", 1)
+    try:
+        await client.execute([heartbeat, ("ZREM", _CHECK, "")], _CHECK_TIMEOUT)
+        script = BatchedScript(client, _JUDGE.encode(), _CHECK_TIMEOUT)
+        await script.run(f"{_CHECK}:{{key}}", _encode(judge))
+        await client.execute([("DEL", f"{_CHECK}:{{key}}")], _CHECK_TIMEOUT)
+    except CredentialsRefused as error:
+        msg = f"redis: {error}; expected a user who can run {_NEEDED} on petstore:*"
+        raise PermissionError(msg) from error
+    except RedisUnavailable as error:
+        msg = f"redis: {error}"
+        raise ConnectionError(msg) from error
+    finally:
+        await client.close()
 
 
 def _decision(call: JudgeCall, limits: Limits, judged: Judgement) -> Decision:

@@ -15,7 +15,14 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
-from opentelemetry.trace import Span, SpanKind, StatusCode, get_current_span, set_span_in_context
+from opentelemetry.trace import (
+    Span,
+    SpanKind,
+    StatusCode,
+    format_trace_id,
+    get_current_span,
+    set_span_in_context,
+)
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from petstore.databases.contract import Statement, Store
@@ -44,8 +51,6 @@ class Tracing:
     """Makes spans of this ``version`` and sends them to the collector at ``endpoint``."""
 
     def __init__(self, endpoint: str, version: str) -> None:
-        # It would log every batch that fails; ``_Exporter`` does so once.
-        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
         ours = Resource.create({"service.name": "petstore", "service.version": version})
         resource = ours.merge(OTELResourceDetector().detect())  # the environment wins
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
@@ -53,6 +58,8 @@ class Tracing:
         delay = None if "OTEL_BSP_SCHEDULE_DELAY" in os.environ else _BATCH_SECONDS * 1000
         self._provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=delay))
         self._start = self._provider.get_tracer("petstore", version).start_span
+        # It would log every batch that fails; ``_Exporter`` does so once.
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
 
     def requested(self, request: Request) -> None:
         """Begin the span of a request. It is current in the task of the request."""
@@ -72,6 +79,8 @@ class Tracing:
 
     def responded(self, line: RequestLine) -> None:
         span = get_current_span()
+        if (context := span.get_span_context()).is_valid:
+            line.trace = format_trace_id(context.trace_id)
         if span.is_recording():  # by the conventions of OpenTelemetry for HTTP servers
             if line.route is not None:
                 method = line.method if line.method in METHODS else "HTTP"

@@ -1,4 +1,4 @@
-"""The checks of ``petstore serve --check``: do the settings work? They change nothing."""
+"""The checks of ``petstore serve --check``: do the settings work? They change no data."""
 
 import asyncio
 import os
@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from petstore.app import check_tracing, is_tracing
 from petstore.backends import has_file, require_secret, secret_file_of, store_at
 from petstore.clock import SECOND
 from petstore.databases.sqlite_connection import why_read_only
@@ -44,11 +45,11 @@ def _checks(settings: Settings) -> Iterator[tuple[str, Callable[[], str | None]]
         yield "secret file", partial(_check_secret_file, settings)
     if settings.redis:
         # Imported where it is used: it takes its time.
-        from petstore.redis_client import check_redis
+        from petstore.limits.redis import check_redis
 
         yield "redis", lambda: asyncio.run(check_redis(settings.redis))
-    if settings.trace_endpoint:
-        yield "traces", partial(_check_traces, settings.trace_endpoint)
+    if is_tracing(settings):
+        yield "traces", partial(_check_traces, settings)
 
 
 def _check_database(database: str) -> str:
@@ -74,8 +75,9 @@ def _check_secret_file(settings: Settings) -> None:
         require_secret(settings)
 
 
-def _check_traces(endpoint: str) -> None:
-    url = urlsplit(endpoint)
+def _check_traces(settings: Settings) -> None:
+    check_tracing(settings)
+    url = urlsplit(settings.trace_endpoint or "")
     address = str(url.hostname), url.port or (443 if url.scheme == "https" else 80)
     try:
         socket.create_connection(address, _TIMEOUT).close()

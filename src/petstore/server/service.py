@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import uvloop
 
-from petstore.app import create_registry, open_log, serve_settings
+from petstore.app import check_tracing, create_registry, open_log, serve_settings
 from petstore.backends import require_secret, secret_file_of, store_at
 from petstore.clock import SECOND
 from petstore.databases.sqlite import checkpoint_and_remove_wal
@@ -90,6 +90,7 @@ class Service:
 def prepared_service(settings: Settings) -> Iterator[Service]:
     """Open what a service needs, and migrate its database; close it all when the block ends."""
     settings.check()
+    check_tracing(settings)
     secret_file_of(settings)
     require_room(settings.max_connections)
     with ExitStack() as opened:
@@ -101,9 +102,9 @@ def prepared_service(settings: Settings) -> Iterator[Service]:
             shared_metrics = opened.enter_context(share_metrics(metrics, settings.workers))
         if settings.redis:
             # Imported where it is used: it takes its time.
-            from petstore.redis_client import check_redis
+            from petstore.limits.redis import check_redis
 
-            with suppress(ConnectionError):  # Redis may be down; a wrong password is refused
+            with suppress(ConnectionError):  # Redis may be down; a wrong user is refused
                 asyncio.run(check_redis(settings.redis))
         store_at(settings.database, _MIGRATION_TIMEOUT).migrate()
         require_secret(settings)
