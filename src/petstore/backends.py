@@ -24,7 +24,7 @@ from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import BanRules, RateLimiter
 from petstore.limits.memory import MemoryLimiter
 from petstore.observability.hooks import Observers, observed_limiter, observed_store
-from petstore.orders.reservations import Reservations
+from petstore.orders.store import Reservations
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
 from petstore.usage.counter import Counter
 from petstore.usage.operations import deprecated_operations

@@ -35,7 +35,7 @@ from petstore.keys.model import DEFAULT_SCOPES, Caller
 from petstore.keys.store import revoke_key
 from petstore.orders import store as orders
 from petstore.orders.model import Order, OrderCreate, OrderFilter, OrderPatch
-from petstore.orders.reservations import Reservations
+from petstore.orders.store import Reservations
 from petstore.people.model import PersonCreate
 from petstore.people.store import Added, add_person, change_person, find_person, invite_person
 from petstore.pets import store as pets

@@ -19,7 +19,7 @@ from petstore.interface.idempotency_records import Attempt, SafeRetries
 from petstore.keys.model import Caller
 from petstore.orders import store as orders
 from petstore.orders.model import OrderCreate, OrderFilter, OrderPatch
-from petstore.orders.reservations import Reservations
+from petstore.orders.store import Reservations
 from petstore.pets import store as pets
 from petstore.pets.model import NewPet, PetFilter, PetPatch
 from support.changes import create_category, create_pet, delete_category, update_category

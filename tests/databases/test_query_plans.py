@@ -66,8 +66,8 @@ from petstore.keys.store import (
 from petstore.limits.database import StoredRateLimits
 from petstore.orders.buyers import forget_batch, forget_buyer
 from petstore.orders.model import OrderCreate, OrderFilter, OrderPatch, OrderStatus
-from petstore.orders.reservations import Reservations
 from petstore.orders.store import (
+    Reservations,
     count_orders,
     free_if_lapsed,
     free_lapsed,

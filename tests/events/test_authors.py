@@ -6,7 +6,7 @@ import pytest
 
 from petstore.clock import MINUTE, SECOND
 from petstore.keys.notices import KeyNotices
-from petstore.orders.reservations import Reservations
+from petstore.orders.store import Reservations
 from support.history import events_after, plain, published_by
 from support.service import Service
 from support.visitor import Visitor, signed_in_person

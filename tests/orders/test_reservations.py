@@ -10,8 +10,7 @@ from petstore.databases.contract import Row, Statement, Store, Unit
 from petstore.errors import Unavailable
 from petstore.events.store import Change
 from petstore.orders.model import Order, OrderCreate, OrderPatch
-from petstore.orders.reservations import Reservations
-from petstore.orders.store import get_order, place_order, update_order
+from petstore.orders.store import Reservations, get_order, place_order, update_order
 from petstore.pets.model import Inventory, NewPet
 from petstore.pets.store import get_inventory
 from support.changes import create_pets

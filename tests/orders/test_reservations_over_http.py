@@ -71,7 +71,7 @@ async def is_held(client: httpx.AsyncClient, view: View) -> bool:
 @pytest.fixture
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a request wait for a lapse as long as a busy machine takes."""
-    monkeypatch.setattr("petstore.orders.reservations._TIMEOUT", 30)
+    monkeypatch.setattr("petstore.orders.store._TIMEOUT", 30)
 
 
 @pytest.mark.each_database

@@ -14,7 +14,7 @@ from petstore.errors import InvalidBody
 from petstore.imports.columns import ImportMapping, ImportSettings, cells_of, rows_below
 from petstore.imports.columns import understood as understand
 from petstore.imports.model import ImportPreview
-from petstore.imports.previews import in_order, preview_of
+from petstore.imports.operations import in_order, preview_of
 from petstore.imports.reading import ROWS_AT_ONCE, Row, TableHead, decode_rows
 from petstore.imports.store import ReadFile, StoredImport, create_import, judge_now
 from petstore.imports.tables import write_rows

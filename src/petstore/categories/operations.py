@@ -22,8 +22,6 @@ from petstore.interface.resource import Resource
 
 
 class ListCategoriesQuery(PageQuery, frozen=True):
-    """The query parameters of ``listCategories``."""
-
     cursor: Annotated[str, cursor_of(BY_ID, BY_NAME)] | UnsetType = UNSET
     id: Annotated[Ids, Meta(examples=[[]])] | UnsetType = UNSET  # a search takes none
     name: (

@@ -57,10 +57,7 @@ _NEW_NAME = Field(
 
 
 class CategoryStock(NamedTuple):
-    """How many pets a category has. What all categories beyond the first ones share has no ``id``.
-
-    ``width`` is the share of the category with the most pets to sell, in percent.
-    """
+    """How many pets a category has; ``width`` in percent. All beyond the first have no ``id``."""
 
     id: int | None
     name: str
@@ -99,7 +96,6 @@ async def stock_of(visit: PageRequest, categories: Mapping[int, Category]) -> li
 
 
 async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    """Return the list, after a ``NotFound`` with the form that adds what was changed anew."""
     found, history = Result[list[Category]]([]), None
     if not isinstance(error, InvalidParameter):
         found = await visit.list_page("listCategories", _ON_A_PAGE)
@@ -202,12 +198,7 @@ def category_text(category_id: int, names: Mapping[int, str]) -> str:
 async def with_category(
     visit: PageRequest, operation_id: str, body: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the body of an operation with the id of its category, or with why it has none.
-
-    A person has typed it. No pet gets a category that is not registered, unless an undo gives it
-    back. If the form adds a category, it is there now, unless something else is wrong with the
-    body.
-    """
+    """Return a body with the id of the typed category, which it may add, or why it has none."""
     if _NAME not in body:
         return body
     text, added = body[_NAME], added_category(visit)
@@ -223,10 +214,7 @@ async def with_category(
 
 
 async def with_category_filter(visit: PageRequest, body: dict[str, Any]) -> dict[str, Any]:
-    """Return filters that a person typed with the id of the category, or with why it has none.
-
-    A pet may have a number that is not registered.
-    """
+    """Return filters with the id of the typed category, perhaps of none registered."""
     text = body.get(_NAME)
     if text is None:
         return body
@@ -296,11 +284,7 @@ def _quoted(text: str) -> str:
 
 
 async def category_form(visit: PageRequest, form: ShownForm, any_: str = "") -> ShownForm:
-    """Return a form whose category is one of a list, or is typed if they are many.
-
-    ``any_`` is what the list of a filter has for all categories. A form that adds or changes a
-    pet has none, and may add a category.
-    """
+    """Return a form with a list of categories, or a text field if they are many."""
     names = await categories_named(visit, "", _FIRST)
     may_add = not any_ and visit.may("createCategory")
     text, hint, added = form.typed[_NAME], "", added_category(visit) if may_add else ""

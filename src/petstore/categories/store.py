@@ -41,10 +41,7 @@ async def list_categories(
 async def search_categories(
     store: Reader, prefix: str, after: str | None, limit: int
 ) -> tuple[list[Category], str | None]:
-    """Return the first ``limit`` categories whose names begin with ``prefix``, by their keys.
-
-    They come behind the key ``after``; the other result is the key that the next page is behind.
-    """
+    """Return categories whose names begin so, behind the key ``after``, and the next key."""
     first = name_key(prefix)
     end = end_of_prefix(first)
     begin = ">=" if after is None else ">"
@@ -76,7 +73,6 @@ async def names_of_categories(store: Reader, ids: Collection[int]) -> dict[int, 
 
 
 async def ids_of_categories(store: Reader, names: Collection[str]) -> dict[str, int]:
-    """Return the ids of those categories among ``names`` that are registered, ignoring case."""
     keys, slices = dict[str, str](), TimeSlices()
     for name in names:
         await slices.rest()
@@ -151,7 +147,6 @@ def require_category(category_id: int) -> Unit[None]:
 
 
 def require_categories(ids: Sequence[int]) -> Unit[None]:
-    """Keep the categories of new pets from being deleted until the unit of work ends."""
     registered = yield from lock_categories(set(ids))
     unknown = [
         (place, unknown_category(category_id).message)
@@ -176,7 +171,6 @@ def unknown_category(category_id: int) -> UnknownCategory:
 
 
 def _locked(change: Change, category_id: int) -> Unit[Category]:
-    """Return a category, and lock its row: with strict categories, it gets no pet meanwhile."""
     sql = f"{_SELECT} WHERE id = ?1 /*pg FOR UPDATE */"
     rows = yield Statement(sql, (category_id,), name="lock_category")
     category = found(rows, CATEGORIES.read, "category", category_id)

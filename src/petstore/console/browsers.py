@@ -48,7 +48,6 @@ def session_secret(request: Request, root: str) -> str:
 
 
 def session_cookie(secret: str, root: str, *, stays: bool = False) -> bytes:
-    """Return the header that sets the cookie, until the browser closes or for a session to stay."""
     return _set_cookie(_SESSION, secret, root, STAYS if stays else None)
 
 
@@ -74,7 +73,6 @@ def notice_cookie(signed: str, root: str) -> bytes:
 
 
 def place_of(request: Request, root: str, name: str) -> str:
-    """Return the query with which a list was last seen: its filters and its page."""
     return _cookie(request, f"petstore_{name}", root)
 
 
@@ -83,10 +81,7 @@ def place_cookie(name: str, query: str, root: str) -> bytes:
 
 
 def device_of(request: Request) -> str:
-    """Return what a browser is in a few words, such as ``Firefox on Android``.
-
-    Nothing of what it says of itself is repeated; the words are ours.
-    """
+    """Return what a browser is, such as ``Firefox on Android``, in words of ours."""
     agent = request.fields.get(b"user-agent", b"")
     browser = next((words for sign, words in _BROWSERS if sign in agent), "")
     system = next((words for sign, words in _SYSTEMS if sign in agent), "")
@@ -96,17 +91,12 @@ def device_of(request: Request) -> str:
 
 
 def is_phone(request: Request) -> bool:
-    """Return whether a request says that it comes from a phone, which is rarely shared."""
     hint = request.fields.get(b"sec-ch-ua-mobile")
     return hint == b"?1" if hint else b"Mobi" in request.fields.get(b"user-agent", b"")
 
 
 def _cookie(request: Request, name: str, root: str) -> str:
-    """Return the value of a cookie, empty if there is none.
-
-    Two cookies of the name count as none. Another site below the same domain can set the second
-    one, which would sign the person in as somebody else.
-    """
+    """Return a cookie, empty without one. Of two, one may be of another site."""
     cookies = request.fields.get(b"cookie", b"").decode("latin-1")
     before, *mentions = cookies.split(f"{_name(name, root)}=", _MAX_MENTIONS)
     values = []
@@ -151,11 +141,7 @@ def require_same_origin(request: Request, public_url: str) -> None:
 
 
 def may_lack_cookie(request: Request) -> bool:
-    """Return whether a browser may have left out a cookie that it has.
-
-    It does so where a person follows a link of another site (``SameSite=Strict``). Only a page that
-    the browser shows counts. Without ``Sec-Fetch-Site``, nobody knows.
-    """
+    """Return whether a link of another site may have led here (``SameSite=Strict``)."""
     site = request.fields.get(_SITE)
     return site in (None, b"cross-site") and request.method in ("GET", "HEAD")
 

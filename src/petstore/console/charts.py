@@ -18,8 +18,6 @@ _NEARLY = 0.8
 
 
 class Bar(NamedTuple):
-    """One bar: its ``label`` and ``value``, and where it stands."""
-
     label: str
     value: int
     x: float
@@ -46,10 +44,7 @@ class Bars(NamedTuple):
 
     @property
     def labels(self) -> Sequence[tuple[str, float, str]]:
-        """The labels of the first, the middle and the last bar: more do not fit a phone.
-
-        Each has its place, and whether that is its start, its middle or its end.
-        """
+        """The labels of the first, the middle and the last bar, with their places and anchors."""
         first, middle, last = self.bars[0], self.bars[(len(self.bars) - 1) // 2], self.bars[-1]
         between = (middle.label, round(middle.x + middle.width / 2, 2), "middle")
         return [
@@ -78,10 +73,7 @@ class Meter(NamedTuple):
 def bars(
     id_: str, title: str, unit: str, of: str, values: Sequence[tuple[str, int]], currency: str = ""
 ) -> Bars:
-    """Return a chart of at least one labelled value, in the given order.
-
-    ``id_`` is unique on the page. With a ``currency`` the values are amounts of money.
-    """
+    """Return a chart of one or more values; with a ``currency`` they are amounts of money."""
     top = _round_up(max(value for _, value in values))
     slot = 100 / len(values)
     drawn = [

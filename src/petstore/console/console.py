@@ -185,7 +185,6 @@ class Console:
     async def _respond_with_file(
         self, page: ConsolePage, visit: PageRequest, receive: Receive
     ) -> Response:
-        """Respond to a request that has a file or gets one, which ends with that file."""
         with await self._services.admission.files.take(visit.caller.id) as begun:
             with room_for_file():
                 response = await self._respond_in_turn(page, visit, receive)
@@ -253,10 +252,7 @@ class Console:
     async def _pending(
         self, page: ConsolePage, visit: PageRequest, receive: Receive, largest: int
     ) -> SavedForm | None:
-        """Return the form of a request to send it again, ``None`` if that cannot be.
-
-        A key or a password that a person typed is not kept, and neither is a file.
-        """
+        """Return a form to be sent again, ``None`` if it has a secret or a file."""
         form, path = visit.form, page_address(visit.request.path.removeprefix(HOME))
         visit.lost_file = page.takes_files
         if page.signs_in or page.has_secret or page.takes_files or not path:

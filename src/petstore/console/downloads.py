@@ -72,10 +72,7 @@ def delimiter_of(form: Form) -> Delimiter:
 
 
 def amount_cell(amount: int, currency: str, delimiter: Delimiter) -> str:
-    """Return an amount as the spreadsheets that expect a delimiter read it.
-
-    Where semicolons divide cells, decimals come after a comma: ``12.50`` would be a date there.
-    """
+    """Return an amount, with a decimal comma between semicolons: 12.50 would be a date."""
     text = plain_amount(amount, currency)
     return text.replace(".", ",") if delimiter == ";" else text
 

@@ -47,10 +47,7 @@ _BREAKS = {ord("\r"): None, ord("\n"): None, ord("\t"): " "}
 
 
 def line(text: str) -> str:
-    """Return a text as an input of one line shows it: without line breaks (HTML, 4.10.5.1.2).
-
-    A pasted tab is a blank.
-    """
+    """Return a text as an input of one line shows it (HTML, 4.10.5.1.2); a tab is a blank."""
     return text.translate(_BREAKS).strip()
 
 
@@ -132,10 +129,7 @@ _NO_LABELS: Mapping[str, str] = {}
 
 
 def problem_of(error: PetstoreError, labels: Mapping[str, str] = _NO_LABELS) -> Problem:
-    """Return what an error of an operation says about a form.
-
-    ``labels`` are what the page calls its fields, in their order; others get their name as words.
-    """
+    """Return what an error says about a form whose fields have these ``labels``, in order."""
     problems = [_problem(message, labels) for message in (error.message, *error.others)]
     order = ["", *labels]
     problems.sort(key=lambda each: order.index(each.field) if each.field in order else len(order))
@@ -152,7 +146,6 @@ def _problem(message: str, labels: Mapping[str, str]) -> Problem:
 
 
 def decode_urlencoded(encoded: bytes) -> Form:
-    """Decode a query or a body (application/x-www-form-urlencoded, URL standard)."""
     _check_size(len(encoded))
     try:
         fields = parse_qs(
@@ -168,10 +161,7 @@ def decode_urlencoded(encoded: bytes) -> Form:
 
 
 async def decode_form(content_type: str, body: BinaryIO, opened: ExitStack) -> Form:
-    """Decode the body of a form (URL standard, RFC 7578), in slices that let others in.
-
-    The end of ``opened`` closes its file.
-    """
+    """Decode a body (URL standard, RFC 7578). The end of ``opened`` closes its file."""
     media_type, options = multipart.parse_options_header(content_type)
     if media_type == _URLENCODED:
         return decode_urlencoded(body.read(_MAX_TEXT + 1))
@@ -195,8 +185,6 @@ async def decode_form(content_type: str, body: BinaryIO, opened: ExitStack) -> F
 
 
 class _Parts:
-    """The parts of a multipart form so far: texts in memory, and one file on the disk."""
-
     def __init__(self, opened: ExitStack) -> None:
         self._opened = opened
         self._texts: list[tuple[str, bytearray]] = []
@@ -333,16 +321,12 @@ class Field(NamedTuple):
         return _OPENED + self.name in form.fields
 
     def is_in(self, form: Form) -> bool:
-        """Return whether a form has the field, perhaps as boxes that nobody checked."""
         is_box = self.control in ("box", "boxes")
         return self.name in form.fields or (is_box and self.was_in(form))
 
 
 class Difference(NamedTuple):
-    """A field that somebody else has changed. ``typed`` is ``None`` if only they did.
-
-    ``name`` is that of the member of the resource.
-    """
+    """A field that somebody else has changed. ``typed`` is ``None`` if only they did."""
 
     label: str
     opened: str
@@ -387,8 +371,6 @@ class ShownForm(NamedTuple):
 
 
 class FieldSet:
-    """The fields of a form."""
-
     def __init__(self, *fields: Field) -> None:
         self.fields = fields
 
@@ -403,7 +385,6 @@ class FieldSet:
         return {field.name: field.typed(form) for field in self.fields}
 
     def edit(self, form: Form) -> Edit:
-        """Return what a form that changes a resource has; it may lack some fields."""
         fields = self.fields
         return Edit(
             {each.name: each.typed(form, _OPENED) for each in fields if each.was_in(form)},
@@ -417,10 +398,7 @@ class FieldSet:
         return self.values(self.edit(form).changes)
 
     def require_unchanged(self, form: Form, resource: Any) -> None:
-        """Refuse to change a resource that is not as the form was opened.
-
-        This is for resources whose version changes as they are used.
-        """
+        """Refuse to change a resource whose version changes as it is used, if others changed it."""
         if self._differences(self.edit(form), self.texts(resource)):
             msg = "somebody else changed this since the form was opened"
             raise PreconditionFailed(msg)
@@ -435,10 +413,7 @@ class FieldSet:
     def new(
         self, sent: Form, error: PetstoreError | None = None, defaults: Texts | None = None
     ) -> ShownForm:
-        """Return the form of a new resource, and why it was refused.
-
-        What the address does not have is as the ``defaults``.
-        """
+        """Return the form of a new resource: from the address, else the ``defaults``."""
         typed = self.typed(sent)
         if error is None and defaults:
             typed |= {name: text for name, text in defaults.items() if name not in sent.fields}
@@ -453,10 +428,7 @@ class FieldSet:
         return ShownForm(self.fields, typed, typed)
 
     def shown(self, now: Texts, version: str, sent: Form, error: PetstoreError | None) -> ShownForm:
-        """Return the form of a resource that is as ``now``.
-
-        ``sent`` was refused with the ``error``, if there is one.
-        """
+        """Return the form of a resource as it is ``now``, after the ``error`` that ``sent`` had."""
         if error is None:
             return ShownForm(self.fields, now, now, version)
         edit = self.edit(sent)

@@ -108,10 +108,7 @@ class History(NamedTuple):
 
 
 async def history_of(visit: PageRequest, resource: str) -> History:
-    """Return the history of a resource, from the address on.
-
-    The address may have the ``cursor`` of earlier events.
-    """
+    """Return the history of a resource from the ``cursor`` of the address on."""
     cursor = "" if visit.request.method == "POST" else visit.form.text("cursor")
     query = {"resource": resource, "limit": ON_A_PAGE}
     try:
@@ -139,11 +136,7 @@ async def newest_acts(
     pages: int = 10,
     not_by: str = "",
 ) -> tuple[list[HistoryLine], str]:
-    """Return what was done last in words, and the cursor before it, empty at the end.
-
-    It is in the events that ``listEvents`` finds by the ``query``. There may be few lines, or none,
-    although more was done: it reads so many ``pages`` at most.
-    """
+    """Read up to so many ``pages``, and return the last acts and the cursor before them."""
     events: list[PastEvent] = []
     acts: list[list[PastEvent]] = []
     for _ in range(pages):
@@ -175,10 +168,7 @@ async def _newest(
 
 
 def _request_of(event: PastEvent) -> object:
-    """Return what is the same in the events of one act: what a request did of one kind.
-
-    The event of an order is with that of its pet, which comes right after it.
-    """
+    """Return what the events of one act share: an order comes right before its pet."""
     is_move = event.type in _BY_ORDER
     if event.request_id is None:
         return event.sequence + is_move
@@ -230,10 +220,7 @@ async def is_by_order(visit: PageRequest, event: PastEvent) -> bool:
 
 
 async def _orders_before(visit: PageRequest, events: Iterable[PastEvent]) -> dict[int, PastEvent]:
-    """Return the events of the orders that changed pets, by the sequences of theirs.
-
-    The event of such an order is the one before that of its pet.
-    """
+    """Return the events of orders that changed pets, by the sequences of those of the pets."""
     pets = {each.sequence: each for each in events}
     found = await orders_at(visit.services.store, [sequence - 1 for sequence in pets])
     orders = {each.sequence + 1: past_event(each) for each in found}
@@ -255,7 +242,6 @@ def _category_ids(event: PastEvent) -> Iterable[int]:
 
 
 async def names_of(visit: PageRequest, authors: Collection[str]) -> dict[str, str]:
-    """Return the names of keys and people, by texts such as ``person/2``."""
     ids = {_id_of(author) for author in authors if "/" in author}
     found = await names_of_callers(visit.services.store, ids) if ids else {}
     return {
@@ -345,11 +331,7 @@ def past_event(event: Event) -> PastEvent:
 
 
 class SentenceFacts(NamedTuple):
-    """What sentences tell beside the events themselves.
-
-    ``orders`` has the event of the order that changed a pet, by the sequence of the pet's.
-    ``categories`` and ``pets`` have names.
-    """
+    """Names for sentences, and the events of orders by the sequence of their pets' events."""
 
     home: str
     zone: ZoneInfo
@@ -359,10 +341,7 @@ class SentenceFacts(NamedTuple):
 
 
 def sentence(event: PastEvent, facts: SentenceFacts, *, names_it: bool = False) -> Markup:
-    """Return what the author of an event did, such as ``sold it``.
-
-    It names the resource if it ``names_it``: there are sentences about others beside it.
-    """
+    """Return what was done, such as ``sold it``; with ``names_it`` it names the resource."""
     kind = event.resource.partition("/")[0]
     it = _link(event, facts) if names_it else _IT.get(kind, Markup("it"))
     told = _about_order(event, facts, it) or _about_caller(event, it)
@@ -382,7 +361,6 @@ def sentence(event: PastEvent, facts: SentenceFacts, *, names_it: bool = False) 
 
 
 def begins_order(event: PastEvent) -> bool:
-    """Return whether an event is the first one of an order: a sale begins as a delivery."""
     is_sale = event.type == "order.delivered" and event.previous is None
     return is_sale or event.type == "order.placed"
 

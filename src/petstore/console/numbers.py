@@ -70,7 +70,6 @@ _THOUSANDS = 3
 
 
 def grouped(number: int) -> str:
-    """Return an integer with thin spaces between groups of three digits."""
     return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
@@ -142,7 +141,6 @@ def _no_price(name: str, currency: str, question: str = "") -> InvalidBody:
 
 
 def plain_amount(amount: int, currency: str) -> str:
-    """Return an amount as a field of a form has it, such as ``1249.50``."""
     decimals = _decimals_of(currency)
     whole, rest = divmod(amount, 10**decimals)
     return f"{whole}.{rest:0{decimals}}" if decimals else str(whole)

@@ -150,10 +150,7 @@ class Notice(Struct, frozen=True):
 
 
 def change_notice(name: str, done: str, undo: Undo, pressed: str) -> Notice:
-    """Return the notice of a change of ``name``: ``done``, or that it was undone.
-
-    ``pressed`` is the label of the undo that sent the change, empty if a person typed it.
-    """
+    """Return that ``name`` was changed; ``pressed`` is the label of the undo that did so."""
     if pressed != _UNDO:
         return Notice(done, undo)
     redo = replace(undo, label="Redo") if undo.label == _UNDO else undo
@@ -172,10 +169,6 @@ def sign_notice(notice: Notice, secret: bytes) -> str:
 
 
 def read_notice(signed: str, secret: bytes) -> Notice | None:
-    """Return the notice in the value of a cookie if it was signed in the same session.
-
-    A person knows the secret of the own session, and can sign anything with it.
-    """
     try:
         value = urlsafe_b64decode(signed)
         signature, record = value[:_SIGNATURE_LENGTH], value[_SIGNATURE_LENGTH:]
@@ -225,8 +218,6 @@ class ConsolePage:
 
 
 def executes(operation_id: str, told: str, back: str) -> Handler:
-    """Return a handler that executes an operation, and then tells so on the page ``back``."""
-
     async def handler(visit: "PageRequest") -> Response:
         await visit.execute(operation_id)
         return await visit.redirect(back.format(visit.path_id), Notice(told))
@@ -282,7 +273,6 @@ class PageRequest(Struct):
 
     @property
     def home(self) -> str:
-        """The path of the console as the client sees it: a proxy may serve it below another one."""
         return urlsplit(self.root).path + HOME
 
     @property
@@ -345,7 +335,6 @@ class PageRequest(Struct):
         return None if pet_id is None else (await self.pets_of([pet_id])).get(pet_id)
 
     async def category_names(self, ids: Collection[int]) -> dict[int, str]:
-        """Return the names of those that are registered."""
         found = await self._by_ids("listCategories", ids)
         return {category.id: category.name for category in found}
 
@@ -416,7 +405,6 @@ class PageRequest(Struct):
         return None if into is None else convert(body, into, InvalidBody)
 
     async def list_page(self, operation_id: str, limit: int = 50, **query: Any) -> Result[Any]:
-        """Execute an operation that lists, from the ``cursor`` of the address on."""
         cursor = self.form.text("cursor") or None
         return await self.execute(operation_id, query={"limit": limit, "cursor": cursor, **query})
 
@@ -504,10 +492,7 @@ class PageRequest(Struct):
         return await self.redirect(path, change_notice(name, f"{name} is changed.", undo, pressed))
 
     async def redirect(self, path: str, notice: Notice | None = None) -> Response:
-        """Return 303 to a page of the console, which then shows ``notice``.
-
-        ``path`` may have a query, and is relative to ``HOME``.
-        """
+        """Return 303 to a page below ``HOME``, which then shows ``notice``."""
         response = redirect(f"{self.home}{path}")
         if notice is None:
             return response
@@ -520,7 +505,6 @@ def with_notice(response: Response, notice: Notice, secret: bytes, root: str) ->
 
 
 def redirect(target: str) -> Response:
-    """Return 303 to a page: the browser gets it with GET (RFC 9110 section 15.4.4)."""
     headers = [f"location: {target}".encode("ascii"), b"cache-control: no-store"]
     return Response(HTTPStatus.SEE_OTHER, b"", headers)
 

@@ -45,11 +45,7 @@ async def sign_in_page(
     problem: str = "",
     typed: Form = EMPTY,
 ) -> Response:
-    """Return the page that signs a person in, and then leads to the address ``wanted``.
-
-    It keeps the form ``again``, which was sent too late. ``problem`` is what is wrong with the
-    request, or with the sign-in form that was ``typed``.
-    """
+    """Return the page that signs a person in and leads to ``wanted``; it keeps ``again``."""
     left_by = visit.form.text(_LEFT)
     has_left = left_by in _LEFT_BY
     return visit.page(
@@ -70,11 +66,7 @@ def to_sign_in(visit: PageRequest) -> Response:
 
 
 def arrival_page(visit: PageRequest) -> Response:
-    """Return a page that goes on by itself to the sign-in page, and from there back.
-
-    The browser sends the cookie with what a page of the console requests, even if it did not send
-    it with this request. A person who is signed in then gets the page.
-    """
+    """Return a page that goes on by itself: to that request the browser adds the cookie."""
     return visit.page("arrival.html", target=_sign_in_address(visit))
 
 
@@ -103,7 +95,6 @@ def _login_of(form: Form) -> str:
 
 
 def browser_of(visit: PageRequest) -> Browser:
-    """Return the browser of a visit, in which a session is to begin, as its form wants it."""
     stays = visit.form.text("stays") == "true" and _KEY not in visit.form.fields
     return Browser(device_of(visit.request), stays, visit.secret)
 
@@ -151,10 +142,7 @@ def told_to_nobody(page: Response) -> Response:
 def signed_in(
     visit: PageRequest, found: SignedIn, notice: Notice | None = None, wanted: str = ""
 ) -> Response:
-    """Return what a person gets who has just signed in: the page that they wanted.
-
-    From now on, the browser knows the person.
-    """
+    """Return the page that a person wanted, with the cookies of the session and the browser."""
     visit.signed_in = found.caller
     again, root = kept_in(visit.form), visit.root
     if again is None:

@@ -84,8 +84,6 @@ class _Asset:
 
 
 class Templates:
-    """The templates, each compiled when it is first used, and the assets by their names."""
-
     def __init__(self, zone: ZoneInfo) -> None:
         self._zone = zone
         self._assets = {name: _Asset(name) for name in _ASSETS}
@@ -130,15 +128,11 @@ def templates(zone: ZoneInfo) -> Templates:
 
 
 def isolated(text: str) -> str:
-    """Return a text for a sentence or a title, whose own direction changes nothing around it.
-
-    Where there can be markup, ``<bdi>`` does the same.
-    """
+    """Return a text whose direction changes nothing around it, as ``<bdi>`` does in markup."""
     return f"{_ISOLATE}{text.translate(_BEYOND_ISOLATES)}{_END_ISOLATE}"
 
 
 def _breakable(text: str) -> Markup:
-    """Return an address or a row of a file, whose lines end between its parts."""
     return Markup("<wbr>").join(re.findall(r"[^@/.,;]*[@/.,;]*", text)[:-1])
 
 
@@ -147,7 +141,6 @@ def begun(text: str) -> str:
 
 
 def duration(span: timedelta) -> str:
-    """Return a time span in words, such as ``23 h 59 min``."""
     seconds = max(span // timedelta(seconds=1), 0)
     minutes = seconds // 60
     if not minutes:
@@ -161,10 +154,7 @@ def duration(span: timedelta) -> str:
 
 
 def shown_time(moment: datetime | str | Milliseconds, zone: ZoneInfo) -> Markup:
-    """Return a moment in the time zone of the store; the script shows it in the reader's format.
-
-    A text is one of RFC 3339.
-    """
+    """Return a moment (or RFC 3339) in the store's time zone; the script shows the reader's."""
     if isinstance(moment, int):
         moment = utc(moment)
     elif isinstance(moment, str):
@@ -179,10 +169,7 @@ def shown_time(moment: datetime | str | Milliseconds, zone: ZoneInfo) -> Markup:
 
 
 def _day(day: date | str) -> Markup | str:
-    """Return a day of the calendar, which the script shows in the format of the reader.
-
-    A text is one that a person typed, perhaps no date.
-    """
+    """Return a day, which the script shows as the reader writes it; other texts stay as typed."""
     text = str(day)
     try:
         day = date.fromisoformat(text)
@@ -192,7 +179,6 @@ def _day(day: date | str) -> Markup | str:
 
 
 def ago_in_words(span: Milliseconds) -> str:
-    """Return how long ago something was, such as ``a minute ago``."""
     for unit, name, one in ((DAY, "day", "a"), (HOUR, "hour", "an"), (MINUTE, "minute", "a")):
         count = span // unit
         if count > 0:

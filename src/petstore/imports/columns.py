@@ -143,11 +143,9 @@ class ImportSettings(Struct, frozen=True, omit_defaults=True):
     categories: dict[str, int] = {}
 
     def category_ids(self, known: Mapping[str, int]) -> dict[str, int]:
-        """Return ids by ``name_key``: of registered categories, and of what was decided."""
         return {**known, **{name_key(word): number for word, number in self.categories.items()}}
 
     def choices(self, categories: Mapping[str, int]) -> "Choices":
-        """Return what words mean; ``categories`` has the ids of those that are registered."""
         if self.default_category_id is not UNSET:
             categories = {**categories, "": self.default_category_id}
         statuses = {word_key(word): meaning for word, meaning in self.values.items()}
@@ -155,8 +153,6 @@ class ImportSettings(Struct, frozen=True, omit_defaults=True):
 
 
 class Cells(NamedTuple):
-    """What a row has of a pet, or the ``fault`` of a row that is none: a sentence for a clerk."""
-
     name: str
     category: str
     status: str
@@ -169,12 +165,7 @@ class Cells(NamedTuple):
 
 
 class Choices(NamedTuple):
-    """What the words mean.
-
-    ``statuses`` has what was decided, by ``word_key``; it comes before ``STATUS_WORDS``.
-    ``default_status`` is for rows without a status. ``categories`` has ids by ``name_key``: of
-    registered names and numbers, and the default one (of the empty word).
-    """
+    """What words mean: ``statuses`` by ``word_key``, ``categories`` by ``name_key``."""
 
     default_status: PetStatus | UnsetType = UNSET
     statuses: Mapping[str, Meaning] = {}
@@ -183,10 +174,7 @@ class Choices(NamedTuple):
 
 @lru_cache(1024)
 def word_key(word: str) -> str:
-    """Return a key that is equal for words that differ only in case, marks, spaces and signs.
-
-    What stands in brackets does not count, such as a unit.
-    """
+    """Return a key without case, marks, spaces, signs and what stands in brackets."""
     plain = normalize("NFKD", _REMARK.sub("", word[:_SHOWN]).casefold())
     return "".join(filter(str.isalnum, plain)) or word[:_SHOWN].strip().casefold()
 
@@ -204,10 +192,6 @@ def understood(
     has_header: bool | UnsetType = UNSET,
     mapping: ImportMapping | UnsetType = UNSET,
 ) -> ImportSettings:
-    """Return settings with what is found in the first rows of a file: its header and its columns.
-
-    ``has_header`` and ``mapping`` are what somebody chose.
-    """
     rows = [row for row in rows if not row.problem]
     header = None if has_header is False else _find_header(rows)
     if has_header and header is None and rows:
@@ -229,7 +213,6 @@ def understood(
 
 
 def meaning_of(key: str, choices: Choices) -> Meaning | UnsetType:
-    """Return what a status word with this key means, ``UNSET`` if that has to be decided."""
     if not key:
         return choices.default_status or "none"
     return choices.statuses[key] if key in choices.statuses else _STATUS_KEYS.get(key, UNSET)
@@ -247,7 +230,6 @@ def can_be_category(word: str) -> bool:
 
 
 def cells_of(rows: Iterable[Row], settings: ImportSettings) -> list[Cells]:
-    """Return what rows below the header have of pets."""
     mapping, found = settings.mapping, []
     places = (mapping.name, mapping.category_id, mapping.status, mapping.id)
     for row in rows:
@@ -262,7 +244,6 @@ def cells_of(rows: Iterable[Row], settings: ImportSettings) -> list[Cells]:
 
 
 def rows_below(rows: Iterable[Row], settings: ImportSettings) -> list[Row]:
-    """Return the rows below the header."""
     return [row for row in rows if row.line > (settings.header_line or 0)]
 
 
@@ -300,7 +281,6 @@ def _cell(text: str) -> str:
 
 
 def _fault(row: Row, name: str, settings: ImportSettings) -> str:
-    """Return why a row is no pet at all, empty if it may be one."""
     width = len(settings.columns)
     if row.problem or settings.mapping.name is UNSET:
         return row.problem or "No column is chosen for the names."
@@ -322,12 +302,10 @@ def _fault(row: Row, name: str, settings: ImportSettings) -> str:
 
 
 def _line(text: str) -> str:
-    """Return the beginning of a text in one line."""
     return " ".join(text[:_SHOWN].splitlines())
 
 
 def _find_header(rows: Sequence[Row]) -> Row | None:
-    """Return the row with the most names that are understood."""
     first = rows[:_HEADER_ROWS]
     best = max(first, key=_understood, default=None)
     if best is None or _understood(best) > 1:
@@ -346,7 +324,6 @@ def _understood(row: Row) -> int:
 
 
 def _find_mapping(names: Sequence[str], cells: Sequence[Sequence[str]]) -> ImportMapping:
-    """Return the columns whose names are understood; two of the same name leave a field open."""
     keys = [word_key(name) for name in names]
     places = {"id": names.index("id")} if names.count("id") == 1 else {}
     for field, understood in _COLUMN_KEYS.items():

@@ -1,26 +1,47 @@
 """The operations on imports: a file is sent, decided about, run, and perhaps undone."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from io import TextIOWrapper
 from tempfile import TemporaryFile
 from time import monotonic
-from typing import Annotated, Any, BinaryIO, TypeAlias, cast
+from typing import Annotated, Any, BinaryIO, TypeAlias, TypeVar, cast
 
 from msgspec import UNSET, Meta, Struct, UnsetType
-from msgspec.structs import asdict
+from msgspec.structs import asdict, astuple, replace
 
 from petstore.categories.store import names_of_categories, unknown_category
 from petstore.databases.contract import Reader, Unit
 from petstore.domain.csv_files import cells_writer
 from petstore.domain.cursors import NEWEST_FIRST
-from petstore.domain.fields import NO_U0000
+from petstore.domain.fields import NO_U0000, given_fields
+from petstore.domain.names import name_key
+from petstore.domain.words import whole_term
 from petstore.errors import ImportClosed, InvalidBody, TooManyImports, UnknownCategory
 from petstore.http.messages import Response
-from petstore.imports.columns import ImportSettings, rows_below, understood
-from petstore.imports.model import MAX_ROWS, Import, ImportPatch
-from petstore.imports.previews import in_order, patched, preview_of
+from petstore.imports.columns import (
+    ImportMapping,
+    ImportMappingPatch,
+    ImportSettings,
+    Meaning,
+    can_be_category,
+    cells_of,
+    meaning_of,
+    rows_below,
+    understood,
+    word_key,
+)
+from petstore.imports.model import (
+    MAX_LISTED,
+    MAX_ROWS,
+    MAX_WORD,
+    Import,
+    ImportPatch,
+    ImportPreview,
+    ImportWord,
+)
 from petstore.imports.reading import Row, decode_rows, read_table
 from petstore.imports.store import (
     ReadFile,
@@ -33,7 +54,9 @@ from petstore.imports.store import (
     delete_import,
     find_same,
     get_import,
+    judge_now,
     list_imports,
+    names_here,
     prepare,
     read_batches,
     refused_rows,
@@ -45,6 +68,8 @@ from petstore.interface.idempotency import change, find_replay
 from petstore.interface.operation import Call, Context, FileBody, Result, Success
 from petstore.interface.pages import PageQuery, cursor_of, limit_of, page_result
 from petstore.interface.resource import Resource
+from petstore.pets.model import STATUSES, NewPet
+from petstore.time_slices import TimeSlices
 
 MEDIA_TYPES = (
     "text/csv",
@@ -64,8 +89,6 @@ _Step: TypeAlias = tuple[int, Callable[..., Unit[StoredImport]]]
 
 
 class CreateImportQuery(Struct, frozen=True, rename="camel"):
-    """The query parameters of ``createImport``."""
-
     file_name: (
         Annotated[
             str,
@@ -82,15 +105,11 @@ class CreateImportQuery(Struct, frozen=True, rename="camel"):
 
 
 class ListImportsQuery(PageQuery, frozen=True):
-    """The query parameters of ``listImports``."""
-
     limit: Annotated[int, limit_of("imports")] = 20
     cursor: Annotated[str, cursor_of(NEWEST_FIRST)] | UnsetType = UNSET
 
 
 class RefusedQuery(Struct, frozen=True):
-    """The query parameters of ``getImportRefused``."""
-
     limit: (
         Annotated[
             int,
@@ -233,10 +252,7 @@ async def _in_steps(
 
 
 async def _paid(context: Context, rows: int, *, is_first: bool) -> int:
-    """Charge rows to the day of a key, and return for how many it has room.
-
-    Each costs a request, of which the call itself is the first.
-    """
+    """Charge rows to the day of a key, and return for how many it has room."""
     caller, limiter = context.caller, context.services.limiter
     cost = max(rows - is_first, 0)
     if caller.kind != "key" or not cost:
@@ -430,3 +446,108 @@ OPERATIONS = (
         *(_delete, Success(204, "The import is deleted.")),
     ),
 )
+
+
+T = TypeVar("T")
+
+
+async def in_order(lines: Iterable[bytes]) -> AsyncIterator[list[Row]]:
+    for line in lines:
+        yield decode_rows(line)
+
+
+def patched(settings: ImportSettings, patch: ImportPatch, rows: Sequence[Row]) -> ImportSettings:
+    changes = {name: _without(value) for name, value in given_fields(patch).items()}
+    has_header, mapping = changes.pop("has_header", UNSET), changes.pop("mapping", UNSET)
+    if has_header is not UNSET or mapping is not UNSET:
+        if has_header is UNSET:
+            has_header = settings.header_line is not UNSET
+        if mapping is not UNSET:
+            mapping = _changed_mapping(settings, mapping)
+        settings = understood(settings, rows, has_header=has_header, mapping=mapping)
+    if "values" in changes:
+        changes["values"] = _changed("values", settings.values, changes["values"], word_key)
+    if "categories" in changes:
+        given = changes["categories"]
+        changes["categories"] = _changed("categories", settings.categories, given, name_key)
+    return replace(settings, **changes)
+
+
+def _without(value: Any) -> Any:
+    return UNSET if value is None else value
+
+
+def _changed_mapping(settings: ImportSettings, patch: ImportMappingPatch) -> ImportMapping:
+    given = {field: _without(place) for field, place in given_fields(patch).items()}
+    mapping = replace(settings.mapping, **given)
+    places = [place for place in astuple(mapping) if place is not UNSET]
+    if any(place >= len(settings.columns) for place in places):
+        msg = f"mapping: expected places of columns, from 0 to {len(settings.columns) - 1}"
+        raise InvalidBody(msg)
+    if len({*places}) < len(places):
+        msg = "mapping: expected another column for each field"
+        raise InvalidBody(msg)
+    return mapping
+
+
+def _changed(
+    field: str, meanings: dict[str, T], patch: dict[str, T | None], key_of: Callable[[str], str]
+) -> dict[str, T]:
+    keys = {*map(key_of, patch)}
+    kept = {word: meaning for word, meaning in meanings.items() if key_of(word) not in keys}
+    changed = kept | {word: meaning for word, meaning in patch.items() if meaning is not None}
+    if len(changed) > MAX_LISTED or any(len(word) > MAX_WORD for word in changed):
+        msg = f"{field}: expected at most {MAX_LISTED} words of {MAX_WORD} characters in all"
+        raise InvalidBody(msg)
+    return changed
+
+
+async def preview_of(
+    reader: Reader, batches: AsyncIterator[Sequence[Row]], settings: ImportSettings
+) -> ImportPreview:
+    slices, known, choices = TimeSlices(), dict[str, int](), settings.choices({})
+    added = refused = already_here = without_category = 0
+    categories, statuses, written = Counter[str](), Counter[str](), dict[tuple[str, str], str]()
+    async for batch in batches:
+        rows = cells_of(rows_below(batch, settings), settings)
+        judged = await judge_now(reader, rows, settings, known)
+        names = []
+        for row, pet in zip(rows, judged, strict=True):
+            await slices.rest()
+            if isinstance(pet, NewPet):
+                names.append(whole_term(pet.name))
+            if not row.may_be_pet:
+                continue
+            without_category += not row.category
+            key = name_key(row.category)
+            if key in categories or (key not in known and can_be_category(row.category)):
+                categories[key] += 1
+                written.setdefault(("category", key), row.category)
+            key = word_key(row.status)
+            if key not in ("", *STATUSES):
+                statuses[key] += 1
+                written.setdefault(("status", key), row.status)
+        here = await names_here(reader, {*names})
+        already_here += sum(name in here for name in names)
+        added, refused = added + len(names), refused + len(rows) - len(names)
+    means: dict[str, Meaning | UnsetType] = {}
+    mapped = settings.category_ids({})
+    undecided = Counter[str]()  # these come first
+    for key, count in statuses.items():
+        await slices.rest()
+        means[key] = meaning_of(key, choices)
+        undecided[key] = count + (MAX_ROWS if means[key] is UNSET else 0)
+    return ImportPreview(
+        added=added,
+        refused=refused,
+        already_here=already_here,
+        without_category=without_category,
+        categories=[
+            ImportWord(written["category", key][:MAX_WORD], count, UNSET, mapped.get(key, UNSET))
+            for key, count in categories.most_common(MAX_LISTED)
+        ],
+        statuses=[
+            ImportWord(written["status", key][:MAX_WORD], statuses[key], means[key])
+            for key, _ in undecided.most_common(MAX_LISTED)
+        ],
+    )

@@ -79,10 +79,6 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
 async def _page(
     visit: PageRequest, found: Import, error: PetstoreError | None = None, *, continues: str = ""
 ) -> Response:
-    """Return the page of an import: its preview, or what it has done.
-
-    Between two steps of a run or an undo, ``continues`` is the path of the next one.
-    """
     preview, categories = _preview(found), list[tuple[str, str]]()
     if found.state == "open":
         listed = await visit.execute("listCategories", query={"limit": 100})
@@ -111,7 +107,6 @@ def _preview(found: Import) -> ImportPreview:
 
 
 def _pending(found: Import) -> list[tuple[str, str, str]]:
-    """Return what a person should decide: a sentence, the field where, and what to do there."""
     preview = _preview(found)
     new = sum(word.category_id is UNSET for word in preview.categories)
     rows = preview.without_category
@@ -141,7 +136,6 @@ def _pending(found: Import) -> list[tuple[str, str, str]]:
 
 
 async def _refused_rows(visit: PageRequest) -> list[list[str]]:
-    """Return the first refused rows: their cells, and then the line and the reasons."""
     result = await visit.execute("getImportRefused", query={"limit": _REFUSED})
     assert result.response is not None  # noqa: S101 - it is a file
     assert result.response.file is not None  # noqa: S101
@@ -152,7 +146,6 @@ async def _refused_rows(visit: PageRequest) -> list[list[str]]:
 
 
 def _form(found: Import, categories: Sequence[tuple[str, str]]) -> FieldSet:
-    """Return the fields that say how the file is read, with the first values of each column."""
     names = [
         (str(number), isolated(each.name[:40] or f"{number + 1}: {_values_of(each)[:40]}"))
         for number, each in enumerate(found.columns)
@@ -277,7 +270,6 @@ async def _apply(visit: PageRequest, found: Import) -> Import:
 
 
 async def _run(visit: PageRequest) -> Response:
-    """Take what the form says, and add the next rows."""
     found = await _find(visit)
     if found.state == "open" and visit.form.fields:
         found = await _apply(visit, found)

@@ -69,8 +69,6 @@ _preview_in = msgspec.json.Decoder(ImportPreview).decode
 
 
 class StoredImport(NamedTuple):
-    """An import as it is in the database."""
-
     id: int
     file_name: str
     settings: ImportSettings
@@ -88,7 +86,6 @@ class StoredImport(NamedTuple):
 
     @property
     def state(self) -> ImportState:
-        """What can be done with it."""
         if self.undo_request is not None:
             return "undone"
         if self.done == self.records:
@@ -104,7 +101,6 @@ class StoredImport(NamedTuple):
 
     @property
     def shown(self) -> Import:
-        """The import as the interface has it."""
         settings = asdict(self.settings)
         del settings["last_from"]
         return Import(
@@ -126,8 +122,6 @@ class StoredImport(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """The next rows of an import, with what is known of them before a unit of work adds them."""
-
     rows: list[Cells]
     categories: dict[str, int]
     names: Mapping[str, list[str]]
@@ -137,7 +131,6 @@ class Prepared(NamedTuple):
 
 
 async def get_import(reader: Reader, import_id: int, caller_id: int) -> StoredImport:
-    """Return an import of a caller, or raise ``NotFound``."""
     rows = await reader.read(_sql("select_import", f"{_SELECT} WHERE {_OWN}", import_id, caller_id))
     return found(rows, _import_of, "import", import_id)
 
@@ -145,7 +138,6 @@ async def get_import(reader: Reader, import_id: int, caller_id: int) -> StoredIm
 async def list_imports(
     reader: Reader, caller_id: int, before: int | None, limit: int
 ) -> Page[Import]:
-    """Return the last ``limit`` imports of a caller with an id below ``before``, newest first."""
     sql = f"{_SELECT} WHERE caller_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3"
     last = LAST_ID if before is None else before
     rows = await reader.read(_sql("select_imports", sql, caller_id, last, limit + 1))
@@ -225,10 +217,7 @@ async def prepare(reader: Reader, present: StoredImport, known: dict[str, int]) 
 async def refused_rows(
     reader: Reader, present: StoredImport
 ) -> AsyncIterator[tuple[FileRow, list[str]]]:
-    """Yield each refused row, and every reason that holds now.
-
-    Before the first run these are the rows that would be refused.
-    """
+    """Yield each row that is or would be refused, and every reason that holds now."""
     known, slices, settings = dict[str, int](), TimeSlices(), present.settings
     is_open = present.state == "open"
     async for batch, places in read_batches(reader, present.id):
@@ -252,15 +241,11 @@ async def count_next_pets(reader: Reader, import_id: int) -> int:
 
 
 def shown(unit: Unit[StoredImport]) -> Unit[Import]:
-    """Return a unit of work whose result is the import as the interface has it."""
     return (yield from unit).shown
 
 
 def find_same(caller_id: int, digest: bytes) -> Unit[StoredImport | None]:
-    """Return the last import that a caller has of a file, and lock the caller.
-
-    If a new one would be one too many, raise ``TooManyImports``.
-    """
+    """Lock the caller and return their import of a file; raise ``TooManyImports`` if full."""
     lock = "SELECT id FROM callers WHERE id = ?1 /*pg FOR NO KEY UPDATE */"
     yield _sql("lock_key", lock, caller_id)
     sql = f"{_SELECT} WHERE caller_id = ?1 AND digest = ?2 ORDER BY id DESC LIMIT 1"
@@ -310,7 +295,6 @@ def create_import(caller_id: int, file: ReadFile, now: Milliseconds) -> Unit[Sto
 
 
 def current(import_id: int, caller_id: int) -> Unit[StoredImport]:
-    """Return an import of a caller, and lock its row: its units of work follow one another."""
     sql = f"{_SELECT} WHERE {_OWN} /*pg FOR UPDATE */"
     rows = yield _sql("lock_import", sql, import_id, caller_id)
     return found(rows, _import_of, "import", import_id)
@@ -349,10 +333,7 @@ def add_rows(
     now: Milliseconds,
     by: Author,
 ) -> Unit[StoredImport]:
-    """Add the pets of the next ``count`` rows of an import; return the import as it is then.
-
-    Nothing happens if another request has added these rows, or has changed or undone the import.
-    """
+    """Add the next ``count`` rows, unless another request has; return the import."""
     locked = yield from current(present.id, caller_id)
     if locked.undo_request is not None or locked[:7] != present[:7]:
         return locked
@@ -396,10 +377,7 @@ def add_rows(
 def undo_rows(
     present: StoredImport, caller_id: int, count: int, *, now: Milliseconds, by: Author
 ) -> Unit[StoredImport]:
-    """Delete at most ``count`` of the pets that an import added and that are as they were.
-
-    Rows that are waiting are not added any more.
-    """
+    """Delete at most ``count`` added pets that are as they were; no more rows are added."""
     locked = yield from current(present.id, caller_id)
     by = by._replace(request_id=locked.undo_request or by.request_id)
     batches = yield _next_pets(locked.id)
@@ -421,14 +399,12 @@ def undo_rows(
 
 
 def delete_import(import_id: int, caller_id: int, check: Callable[[Import], None]) -> Unit[None]:
-    """Delete an import that passes ``check``. The pets that it added stay."""
     present = yield from current(import_id, caller_id)
     check(present.shown)
     yield _sql("delete_import", "DELETE FROM imports WHERE id = ?1", import_id)
 
 
 def _new_categories(rows: Iterable[Cells], ids: Collection[str]) -> dict[str, str]:
-    """Return the categories of rows whose keys are not in ``ids`` and that can be created."""
     words: dict[str, str] = {}
     for row in rows:
         key = name_key(row.category)

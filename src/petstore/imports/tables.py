@@ -88,7 +88,6 @@ def _open_text(text: str, encoding: str) -> tuple[TableHead, Iterator[Row]]:
 
 
 def _decoded(content: bytes) -> tuple[str, str]:
-    """Return the text of a file, and the name of its encoding."""
     utf16 = _utf16_codec(content)
     if utf16 is None and b"\0" in content:
         raise InvalidBody(_UNKNOWN)
@@ -187,7 +186,6 @@ def _open_workbook(content: bytes) -> tuple[TableHead, Iterator[Row]]:
 
 
 def _cell_text(value: Any) -> str:
-    """Return a cell as a spreadsheet shows it."""
     if isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE_BELOW:
         return str(int(value))
     if isinstance(value, datetime):

@@ -27,7 +27,7 @@ from petstore.keys.cache import ApiKeyCache, find_key
 from petstore.keys.model import Caller, Scope, digest
 from petstore.limits.admission import Admission
 from petstore.limits.decide import RateLimiter
-from petstore.orders.reservations import Reservations
+from petstore.orders.store import Reservations
 from petstore.people.store import find_session, find_session_in_unit
 from petstore.sessions.model import Session
 from petstore.usage.counter import Counter

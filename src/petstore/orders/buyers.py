@@ -50,10 +50,7 @@ def forgetting(store: Store, clock: Clock, days: int) -> PeriodicTask:
 
 
 async def forget_old_buyers(store: Store, clock: Clock, days: int) -> None:
-    """Remove personal data of orders closed ``days`` ago, one batch after another; 0 is never.
-
-    The recorded responses that have it expire within a day. Several processes may do so at once.
-    """
+    """Forget buyers of orders closed ``days`` ago, in batches, unless that is 0."""
     age = days * DAY
     while days and await store.write(forget_batch(clock() - age, clock())):  # noqa: ASYNC110 - waits for nothing
         await asyncio.sleep(_PAUSE_SECONDS)
@@ -73,10 +70,7 @@ def forget_batch(before: Milliseconds, now: Milliseconds) -> Unit[int]:
 
 
 async def forget_buyer(store: Store, buyer: str, clock: Clock, by: Author) -> Forgotten:
-    """Remove a buyer, named exactly but for case, with notes and reasons, from every closed order.
-
-    The recorded responses to requests with an Idempotency-Key lose them, too.
-    """
+    """Forget a buyer, named exactly but for case, in closed orders and in recorded responses."""
     closed: set[int] = set()
     still_open: set[int] = set()
     after: int | None = 0
@@ -91,7 +85,6 @@ async def forget_buyer(store: Store, buyer: str, clock: Clock, by: Author) -> Fo
 
 
 def _forget_some(buyer: str, ids: list[int], now: Milliseconds, by: Author) -> Unit[list[Order]]:
-    """Remove a buyer from some orders; return those that still have it, as they were."""
     rows = yield Statement(
         f"SELECT {ORDERS.columns} FROM orders WHERE id IN ({placeholder_list(1, ids)})"  # noqa: S608
         " ORDER BY id /*pg FOR UPDATE */",

@@ -91,7 +91,6 @@ class Card(NamedTuple):
 
 
 def days_late(order: Order, visit: PageRequest) -> int:
-    """Return for how many days an open order should have been handed over."""
     if order.ship_date is UNSET or order.status not in OPEN_STATUSES:
         return 0
     return max(0, (visit.today - local_time(order.ship_date, visit.time_zone).date()).days)
@@ -100,10 +99,7 @@ def days_late(order: Order, visit: PageRequest) -> int:
 async def open_orders(
     visit: PageRequest, status: OrderStatus, cursor: str = ""
 ) -> tuple[list[Order], str]:
-    """Return the open orders of a status, the latest first and then the oldest.
-
-    If there are too many for one list, the cursor of the others comes with them.
-    """
+    """Return open orders, the latest first, and the cursor of others if they are too many."""
     orders = list[Order]()
     for _ in range(_OPEN_PAGES_READ):
         query = {"status": status, "limit": 100, "cursor": cursor or None}
@@ -120,10 +116,7 @@ def card_of(visit: PageRequest, order: Order, pet: Pet | None) -> Card:
 
 
 class Sale(NamedTuple):
-    """What is known of a sale: perhaps its ``order``, and who sold the pet.
-
-    ``who`` is empty if that is no longer kept.
-    """
+    """What is known of a sale; ``who`` is empty if that is no longer kept."""
 
     order: Order | None
     who: str
@@ -131,7 +124,6 @@ class Sale(NamedTuple):
 
 
 async def latest_order(visit: PageRequest, pet: Pet) -> Order | None:
-    """Return the newest order of a pet. No other one can be open."""
     latest = {"petId": pet.id, "sort": "-id", "limit": 1}
     orders: Sequence[Order] = (await visit.execute("listOrders", query=latest)).value
     return orders[0] if orders else None

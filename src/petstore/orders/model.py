@@ -204,8 +204,6 @@ ORDERS = RowMapping(
 
 
 class OrderFilter(Struct, frozen=True):
-    """The filters of a list of orders. Unset fields do not filter."""
-
     status: OrderStatus | UnsetType = UNSET
     pet_id: int | UnsetType = UNSET
     placed_before: datetime | UnsetType = UNSET
@@ -238,13 +236,11 @@ def as_of(order: Order, now: datetime) -> Order:
 
 
 def lapsed(order: Order) -> Order:
-    """Return a placed order as it is from the end of its reservation on."""
     until = order.reserved_until
     return replace(order, status="cancelled", reserved_until=UNSET, cancelled_at=until)
 
 
 def check_patch(patch: OrderPatch) -> None:
-    """Refuse a patch whose members do not fit together."""
     if patch.cancel_reason is not UNSET and patch.status != "cancelled":
         msg = "cancelReason: expected only together with the status 'cancelled'"
         raise InvalidBody(msg)

@@ -35,8 +35,6 @@ from petstore.orders.store import (
 
 
 class ListOrdersQuery(PageQuery, frozen=True, rename="camel"):
-    """The query parameters of ``listOrders``."""
-
     cursor: Annotated[str, cursor_of(BY_DELIVERY, NEWEST_FIRST, BY_ID)] | UnsetType = UNSET
     status: Annotated[StatusOfOrder, Meta(description="Filters by status.")] | UnsetType = UNSET
     pet_id: Annotated[Int64, Meta(description="Filters by pet.")] | UnsetType = UNSET

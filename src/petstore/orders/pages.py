@@ -56,10 +56,7 @@ _FILTERS = FieldSet(
 
 
 class _Search(NamedTuple):
-    """What a person looks for: one order, or those that the ``query`` of ``listOrders`` finds.
-
-    Without both nothing is found. ``pets`` are those that the person may mean.
-    """
+    """The ``query`` of ``listOrders`` or one order to find; ``pets`` may be those meant."""
 
     query: Mapping[str, Any] | None
     order: Order | None = None
@@ -151,7 +148,6 @@ async def _search_text(visit: PageRequest, typed: str, range_: Mapping[str, Any]
 
 
 def _range(visit: PageRequest, wanted: Texts) -> dict[str, Any]:
-    """Return the query for orders that were sold between two days."""
     query: dict[str, Any] = {}
     names = {"from": ("deliveredSince", 0), "to": ("deliveredBefore", 1)}
     for field, (name, days) in names.items():
@@ -166,7 +162,6 @@ def _range(visit: PageRequest, wanted: Texts) -> dict[str, Any]:
 
 
 async def _pets(visit: PageRequest, typed: str) -> Sequence[Pet]:
-    """Return the pets that have a whole name, or words that begin as typed."""
     query = {"name": typed, "limit": _MOST_NAMED}
     found: Sequence[Pet] = (await visit.execute("listPets", query=query)).value
     same = [pet for pet in found if name_key(pet.name) == name_key(typed)]
@@ -206,7 +201,6 @@ async def _cards(visit: PageRequest, orders: Sequence[Order]) -> list[Card]:
 async def _show(
     visit: PageRequest, error: PetstoreError | None = None, wanted: OrderStatus | None = None
 ) -> Response:
-    """Return the page of the order, after an error with the status that it did not get."""
     order: Order = (await visit.execute("getOrder")).value
     (card,) = await _cards(visit, [order])
     history = await history_of(visit, f"order/{order.id}")
@@ -231,7 +225,6 @@ async def _show(
 
 
 async def _move(visit: PageRequest, status: OrderStatus) -> Response:
-    """Change the status, and save the details that stand in the same form."""
     body = order_form(visit).patch(visit.form) | {"status": status}
     for name in ("cancelReason", "returnReason"):
         if reason := visit.form.line(name):
@@ -252,7 +245,6 @@ def _typed_refund(typed: str, currency: str) -> int | InvalidBody | None:
 
 
 def _told(visit: PageRequest, card: Card) -> Notice:
-    """Return what to say of an order that has just moved."""
     order, pet = card.order, isolated(card.pet_name)
     freed = f" {pet} is available again." if card.is_available else ""
     if order.status == "approved":
@@ -357,7 +349,6 @@ def _cell(moment: datetime | UnsetType, visit: PageRequest) -> str:
 
 
 async def _sellers(visit: PageRequest, orders: Sequence[Order]) -> dict[int, str]:
-    """Return who delivered orders, as far as events are kept."""
     events = []
     for order in orders:
         if order.delivered_at is not UNSET:

@@ -1,5 +1,10 @@
-"""Place, list and change orders. If several buyers order the same pet, only one succeeds."""
+"""Place, list and change orders, and free the pets of those that lapse.
 
+If several buyers order the same pet, only one succeeds.
+"""
+
+import asyncio
+import logging
 from collections.abc import Callable
 from datetime import datetime
 from typing import TypeAlias
@@ -7,8 +12,9 @@ from typing import TypeAlias
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from petstore.clock import MINUTE, Milliseconds, milliseconds, milliseconds_up, utc
-from petstore.databases.contract import Reader, Row, Statement, Unit, placeholders
+from petstore.chores import PeriodicTask
+from petstore.clock import MINUTE, Clock, Milliseconds, milliseconds, milliseconds_up, utc
+from petstore.databases.contract import Reader, Row, Statement, Store, Unit, placeholders
 from petstore.databases.pages import (
     LAST_ID,
     SHORT,
@@ -22,7 +28,7 @@ from petstore.databases.pages import (
     read_page,
 )
 from petstore.databases.words import WordIndex
-from petstore.errors import PetNotAvailable, UnknownPet
+from petstore.errors import PetNotAvailable, Unavailable, UnknownPet
 from petstore.events.model import SERVICE, NewEvent, ResourceEventType, resource_event
 from petstore.events.store import Change, record
 from petstore.orders.model import (
@@ -79,10 +85,7 @@ _EVENTS: dict[OrderStatus, ResourceEventType] = {
 async def list_orders(
     store: Reader, wanted: OrderFilter, after: int | None, limit: int, *, newest_first: bool = False
 ) -> Page[Order]:
-    """Return the first ``limit`` orders with an id above ``after``, by ascending id.
-
-    With ``newest_first`` these are the orders with an id below ``after``, by descending id.
-    """
+    """Return ``limit`` orders with an id above ``after``; with ``newest_first``, below it."""
     filters = await _filters(store, wanted)
     return await read_page(
         store,
@@ -99,11 +102,7 @@ async def list_orders(
 async def list_delivered(
     store: Reader, wanted: OrderFilter, after: Delivery | None, limit: int
 ) -> tuple[list[Order], Delivery | None]:
-    """Return the first ``limit`` delivered orders before ``after``, the latest delivery first.
-
-    The position of the last one comes with them, if there are more. One page looks at 2,000 orders
-    at most, so it may have fewer than ``limit``.
-    """
+    """Return the latest deliveries before ``after``, and the position if there are more."""
     since = 0 if wanted.delivered_since is UNSET else milliseconds_up(wanted.delivered_since)
     if after is None:
         before = wanted.delivered_before
@@ -220,7 +219,6 @@ def _begun(change: Change, new: OrderCreate) -> Order:
 
 
 def update_order(change: Change, order_id: int, patch: OrderPatch) -> Unit[Order]:
-    """Change an order, and the status of its pet with it; return the order."""
     check_patch(patch)
 
     def changed(order: Order) -> Order:
@@ -230,8 +228,6 @@ def update_order(change: Change, order_id: int, patch: OrderPatch) -> Unit[Order
 
 
 def cancel_order(change: Change, order_id: int) -> Unit[None]:
-    """Cancel an order. Cancelling it again changes nothing."""
-
     def cancelled(order: Order) -> Order:
         return order if order.status == "cancelled" else moved(order, "cancelled", utc(change.now))
 
@@ -251,11 +247,7 @@ def free_if_lapsed(pet_id: int, now: Milliseconds) -> Unit[bool]:
 
 
 def free_lapsed(now: Milliseconds) -> Unit[int]:
-    """Free pets whose reservation has lapsed by ``now``, a batch at once; return how many.
-
-    Processes that do so at the same time lock orders in the same order. Each order is cancelled
-    once.
-    """
+    """Cancel a batch of reservations that lapsed by ``now``, and return how many."""
     rows = yield Statement(
         f"{_SELECT} WHERE reserved_until <= ?1 ORDER BY reserved_until, id LIMIT ?2"
         " /*pg FOR UPDATE */",
@@ -391,3 +383,75 @@ async def search_orders(
     """Return the first ``limit`` orders above ``after`` whose buyers have all words of a text."""
     admits = None if wanted == OrderFilter() else wanted.admits
     return await WORDS.search(store, text, after, limit, admits)
+
+
+_LOG = logging.getLogger(__name__)
+_TIMEOUT = 0.25
+
+
+class Reservations:
+    """Frees the pets of lapsed reservations before any response shows them as reserved.
+
+    It remembers when the next reservation lapses. A reservation lasts a minute or more, and
+    ``refresh`` runs each second, so reservations by other processes are known in time too.
+    """
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._next: Milliseconds | None = None
+        self._noted: Milliseconds | None = None  # the earliest since the database was last read
+        self._settling = asyncio.Lock()
+        self.chore = PeriodicTask(
+            self.refresh, 1, "lapsed reservations were not released", at_start=True
+        )
+
+    def note(self, until: Milliseconds) -> None:
+        self._next = _earlier(until, self._next)
+        self._noted = _earlier(until, self._noted)
+
+    def are_due(self) -> bool:
+        return self._next is not None and self._clock() >= self._next
+
+    async def settle(self) -> None:
+        """Release the pets that are due. If the database is slow or unreachable, do nothing."""
+        try:
+            # The caller gets its response in time, whatever happens here.
+            async with asyncio.timeout(_TIMEOUT), self._settling:
+                if self.are_due():
+                    await self._free()
+        except (Unavailable, TimeoutError) as error:
+            # From now on only ``refresh`` tries, and no request waits for it.
+            self._next = None
+            reason = str(error) or "the database did not take it soon enough"
+            _LOG.warning("lapsed reservations were not released: %s", reason)
+
+    async def refresh(self) -> None:
+        async with self._settling:
+            try:
+                await self._free()
+            except Unavailable:
+                self._next = None  # the next refresh tries again; no request waits for it
+                raise
+
+    async def _free(self) -> None:
+        due = await self._read_next()
+        while due is not None and self._clock() >= due:
+            await self._store.write(free_lapsed(self._clock()))
+            due = await self._read_next()
+        # The read may have begun before a reservation that was made during it.
+        self._next = due if self._noted is None else _earlier(self._noted, due)
+
+    async def _read_next(self) -> Milliseconds | None:
+        select = Statement(
+            "SELECT reserved_until FROM orders WHERE reserved_until IS NOT NULL"
+            " ORDER BY reserved_until LIMIT 1",
+            name="select_next_lapse",
+        )
+        self._noted = None
+        rows = await self._store.read(select)
+        return rows[0][0] if rows else None
+
+
+def _earlier(one: Milliseconds, other: Milliseconds | None) -> Milliseconds:
+    return one if other is None else min(one, other)

@@ -26,18 +26,13 @@ _ONE_DAY = timedelta(days=1)
 
 
 class _Task(NamedTuple):
-    """An order to approve or to hand over, and in how many ``days`` it is due."""
-
     card: Card
     due: datetime | None
     days: int
 
 
 class _Takings(NamedTuple):
-    """What was sold in a period, by currency, and what the period before it is called and sold.
-
-    ``changes`` has, by currency, how much more or less that is in percent.
-    """
+    """What was sold by currency, now and ``before``; ``changes`` are percents by currency."""
 
     name: str
     sold: Sequence[SalesRow]
@@ -98,7 +93,6 @@ async def _tasks(visit: PageRequest, orders: Sequence[Order]) -> list[_Task]:
 
 
 def _due(order: Order) -> datetime | None:
-    """Return when an order is due: at the end of its reservation, or on its ship date."""
     moment = order.reserved_until if order.status == "placed" else order.ship_date
     return None if moment is UNSET else moment
 

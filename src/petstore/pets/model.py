@@ -77,8 +77,6 @@ EXPORTED = (*("id", "name", "categoryId", "category"), *Pet.__struct_encode_fiel
 
 
 class PetFilter(Struct, frozen=True):
-    """The filters of a list of pets. Unset fields do not filter; ``ids`` has up to 100 items."""
-
     status: PetStatus | UnsetType = UNSET
     category_id: int | UnsetType = UNSET
     ids: Sequence[int] | UnsetType = UNSET
@@ -139,7 +137,6 @@ def status_after(pet: Pet, patch: PetPatch) -> PetStatus | UnsetType:
 
 
 def statuses_after(status: PetStatus | UnsetType) -> tuple[PetStatus | None, ...]:
-    """Return the statuses that can follow ``status``; ``None`` stands for no status."""
     return STATUSES if status is UNSET else _MOVES[status]
 
 

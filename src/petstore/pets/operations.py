@@ -47,8 +47,6 @@ from petstore.pets.store import (
 
 
 class ListPetsQuery(PageQuery, frozen=True, rename="camel"):
-    """The query parameters of ``listPets``."""
-
     limit: Annotated[int, limit_of("animals")] = 20
     cursor: Annotated[str, cursor_of(NEWEST_FIRST, BY_ID)] | UnsetType = UNSET
     status: Annotated[Status, Meta(description="Filters by availability status.")] | UnsetType = (
@@ -112,8 +110,6 @@ async def _create_batch(context: Context, call: Call[list[NewPet], None]) -> Res
 
 
 class GetInventoryQuery(Struct, frozen=True):
-    """The query parameters of ``getInventory``."""
-
     by: (
         Annotated[
             Literal["category"],

@@ -144,7 +144,6 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
 
 
 async def list_query(visit: PageRequest, form: Form) -> dict[str, Any]:
-    """Return the query of ``listPets`` for what a list shows: by name, or the newest first."""
     wanted = _FILTERS.typed(form)
     query = await with_category_filter(visit, _FILTERS.body(wanted))
     if query.get("status") == _NO_STATUS:
@@ -156,7 +155,6 @@ async def list_query(visit: PageRequest, form: Form) -> dict[str, Any]:
 
 
 async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    """Return the form of a new pet. A ``NotFound`` means that its predecessor was deleted."""
     history = None
     if isinstance(error, NotFound):
         form = FORM.anew(visit.form, error)
@@ -217,7 +215,6 @@ async def _next_to(visit: PageRequest, pet: Pet) -> str:
 
 
 async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    """Return the page of a pet. If it was deleted meanwhile, offer to add what was typed."""
     if isinstance(error, NotFound | UnknownPet):
         return await _new(visit, _not_found(visit))
     try:

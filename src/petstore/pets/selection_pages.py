@@ -6,6 +6,7 @@ is listed with its reason, and keeps nothing else from being done.
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from msgspec import convert as converted
@@ -52,16 +53,12 @@ _STOPS = (RateLimitExceeded, Unavailable)
 
 
 class _Left(NamedTuple):
-    """A pet that was left as it is, and the reason."""
-
     pet_id: int
     name: str
     reason: str
 
 
 class _Outcome(NamedTuple):
-    """What became of several pets: the ids of those that changed, and that needed no change."""
-
     done: list[int]
     same: list[int]
     left: list[_Left]
@@ -82,7 +79,6 @@ class _Outcome(NamedTuple):
 
 
 async def _ask(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    """Return the page that asks whether to delete, after an error with the form as it was sent."""
     pets: Mapping[int, Pet] = {}
     try:
         selected, _ = await _selected(visit)
@@ -163,11 +159,7 @@ async def _delete(visit: PageRequest) -> Response:
 async def _undo(visit: PageRequest) -> Response:
     ids = _ids_in([*dict.fromkeys(visit.form.text("ids").split())])
     pets = await visit.pets_of(ids)
-
-    async def take_back(pet_id: int) -> bool:
-        return await _take_back(visit, pet_id)
-
-    outcome = await _each(ids, pets, take_back)
+    outcome = await _each(ids, pets, partial(_take_back, visit))
     pressed = visit.form.text("undo")
     if pressed == _AGAIN:
         text = outcome.text("in the store again, with a new number", "there")
@@ -207,10 +199,7 @@ def _is_of(event: PastEvent, author: tuple[str, str]) -> bool:
 
 
 async def _selected(visit: PageRequest) -> tuple[Mapping[int, str], bool]:
-    """Return the selected pets with the version that was seen, and whether more match.
-
-    With ``all`` they are the first ones of the list that a person came from.
-    """
+    """Return pets with the version that was seen, and whether more match; ``all`` has a limit."""
     if not visit.form.text("all"):
         return _selected_in(visit.form), False
     form = decode_urlencoded(_back(visit).partition("?")[2].encode())
@@ -250,7 +239,6 @@ def _ids_in(texts: Sequence[str]) -> list[int]:
 async def _each(
     ids: Sequence[int], pets: Mapping[int, Pet], act: Callable[[int], Awaitable[bool]]
 ) -> _Outcome:
-    """Do something with each pet. ``act`` returns whether there was anything to do."""
     outcome = _Outcome([], [], [])
     for place, pet_id in enumerate(ids):
         try:

@@ -71,10 +71,7 @@ _SELECT_CATEGORIES = Statement(
 async def list_pets(
     store: Reader, wanted: PetFilter, after: int | None, limit: int, *, newest_first: bool = False
 ) -> Page[Pet]:
-    """Return the first ``limit`` pets with an id above ``after``, by ascending id.
-
-    With ``newest_first`` these are the pets with an id below ``after``, by descending id.
-    """
+    """Return ``limit`` pets with an id above ``after``; with ``newest_first``, below it."""
     return await read_page(
         *(store, "select_pets", _SELECT, _filters(wanted), after, limit, PETS.read),
         newest_first=newest_first,
@@ -122,10 +119,7 @@ async def get_inventory(store: Reader) -> Inventory:
 
 
 async def get_inventory_by_category(store: Reader) -> Inventory:
-    """Return the number of pets by status, and by category and status.
-
-    It has the first ``MAX_CATEGORIES``, and the rest in one row.
-    """
+    """Return counts of the first ``MAX_CATEGORIES``, and the rest in one row."""
     totals, rows = await get_inventory(store), await store.read(_SELECT_CATEGORIES)
     is_cut = sum(row[-1] for row in rows) in _MAX_ROWS.values()
     # Of the last category, some rows may not have been read.
@@ -154,10 +148,7 @@ def create_pet(change: Change, new: NewPet) -> Unit[Pet]:
 def create_pets(
     change: Change, news: Iterable[NewPet], known: Mapping[str, list[str]] | None = None
 ) -> Unit[list[Pet]]:
-    """Add many pets in the order given, a hundred in each statement, and return them.
-
-    ``known`` has the terms of some of their names: a unit of work keeps others waiting.
-    """
+    """Add pets in order, a hundred a statement; ``known`` has the terms of some names."""
     if change.strict_categories:
         news = list(news)
         yield from require_categories([new.category_id for new in news])
@@ -202,10 +193,6 @@ def delete_pet(change: Change, pet_id: int) -> Unit[None]:
 
 
 def delete_untouched(change: Change, pets: Sequence[Pet]) -> Unit[dict[int, KeptBecause]]:
-    """Delete those of ``pets`` that are as given and were never ordered.
-
-    Return why the others stay, by their ids.
-    """
     ids, places = [pet.id for pet in pets], placeholder_list(1, pets)
     rows = yield Statement(
         f"{_SELECT} WHERE id IN ({places}) ORDER BY id /*pg FOR UPDATE */", ids, name="lock_pets"
@@ -240,7 +227,6 @@ def _filters(wanted: PetFilter) -> dict[str, Filter]:
 
 
 def _locked(change: Change, pet_id: int) -> Unit[Pet]:
-    """Return a pet as it is before the change, and lock its row."""
     yield from free_if_lapsed(pet_id, change.now)
     sql = f"{_SELECT} WHERE id = ?1 /*pg FOR UPDATE */"
     rows = yield Statement(sql, (pet_id,), name="lock_pet")

@@ -17,8 +17,6 @@ _DATE = {"expected": "a date such as 2026-12-24"}
 class GetSalesQuery(
     Struct, frozen=True, rename={"first": "from", "last": "to", "time_zone": "timeZone"}
 ):
-    """The query parameters of ``getSales``."""
-
     first: (
         Annotated[
             date, Meta(description="The first day. By default six days before `to`.", extra=_DATE)

@@ -40,10 +40,7 @@ class _Before(NamedTuple):
 
 
 class _CategoryRow(NamedTuple):
-    """The sales of a category in a currency, those ``before``, and their share of all sales in it.
-
-    The share is that of the amount, or of the orders if none of them has an amount.
-    """
+    """Sales of a category in a currency, before too, and their ``share`` of the amount."""
 
     name: str
     sold: SalesRow
@@ -98,7 +95,6 @@ async def _download(visit: PageRequest) -> Response:
 
 
 def _typed(visit: PageRequest) -> dict[str, str]:
-    """Return the days of the address, by default the last seven."""
     today = visit.today
     given = {name: text for name, text in _FORM.typed(visit.form).items() if text}
     return {"from": str(today - (_DEFAULT_DAYS - 1) * _ONE_DAY), "to": str(today)} | given
@@ -141,7 +137,6 @@ async def _report(visit: PageRequest, typed: Texts) -> dict[str, Any]:
 
 
 async def _before(visit: PageRequest, days: Sales) -> _Before | None:
-    """Return what the sales of a range are compared with, ``None`` if that is before all days."""
     last, count = days.first - _ONE_DAY, (days.last - days.first).days + 1
     first = last - (days.last - days.first)
     name = "The day before" if count == 1 else f"The {count} days before"
@@ -196,10 +191,7 @@ def _charts(periods: Iterable[_Period], of: str, currency: str) -> list[Bars]:
 def _by_category(
     rows: Iterable[SalesRow], before: Iterable[SalesRow], total: SalesRow, names: Mapping[int, str]
 ) -> list[_CategoryRow]:
-    """Return the rows in the currency of a total, the largest first.
-
-    A category that had sales only before has a row, too.
-    """
+    """Return rows in the currency of a total, the largest first; some sold only before."""
     sold = {row.category_id: row for row in rows if row.currency == total.currency}
     earlier = {row.category_id: row for row in before if row.currency == total.currency}
 

@@ -28,10 +28,7 @@ _Totals: TypeAlias = dict[_Key, tuple[int, int, int, int]]
 
 
 async def get_sales(store: Reader, days: DayRange, by: By, currency: str) -> list[SalesRow]:
-    """Return the sales of the days. Orders without an amount count in the store's ``currency``.
-
-    By day, each day has a row in this currency. Other currencies have rows where there are sales.
-    """
+    """Return sales; by day, each has a row in the store's ``currency``, others if sold."""
     if by == "category":
         return _rows(await _by_category(store, days, currency), currency)
     totals: _Totals = {(day, None, currency): (0, 0, 0, 0) for day in days.days}
@@ -62,7 +59,6 @@ async def _by_category(store: Reader, days: DayRange, currency: str) -> _Totals:
 
 
 def _with_first_categories(totals: _Totals) -> _Totals:
-    """Return the totals of at most ``MAX_CATEGORIES``; the other categories have one together."""
     known = sorted({category_id for _, category_id, _ in totals if category_id is not None})
     shown = {*known[:MAX_CATEGORIES]}
     kept: _Totals = {}
@@ -74,7 +70,6 @@ def _with_first_categories(totals: _Totals) -> _Totals:
 
 
 def _counted(when: str, what: str) -> str:
-    """Return the columns and the range of a SELECT that counts by a time, and sums amounts."""
     return (
         "currency, count(*),"
         f" CAST(sum({what} / {_PART}) AS BIGINT), CAST(sum({what} % {_PART}) AS BIGINT)"
