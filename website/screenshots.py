@@ -93,7 +93,7 @@ def _signed_in(server: ServerProcess, browser: Browser) -> BrowserContext:
     page.goto(f"{server.url}{HOME}/import")
     example = page.request.get(f"{server.url}{HOME}/import/example.csv")
     file: FilePayload = {"name": "pets.csv", "mimeType": "text/csv", "buffer": example.body()}
-    page.get_by_label("CSV file").set_input_files(file)
+    page.get_by_label("File", exact=True).set_input_files(file)
     page.locator("form[enctype] button").click()
     return context
 
