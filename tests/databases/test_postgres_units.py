@@ -332,6 +332,11 @@ async def test_a_statement_that_waited_and_fails_undoes_its_unit(store: Postgres
     assert await events(store) == ["pet/1"]
 
 
+async def test_the_server_keeps_idle_connections_alive(store: PostgresStore) -> None:
+    (setting,) = await store.read(Statement("SELECT current_setting('tcp_keepalives_idle')"))
+    assert setting == ("30",)
+
+
 async def test_a_connection_that_was_idle_for_long_is_not_used_again(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

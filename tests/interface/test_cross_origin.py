@@ -128,3 +128,52 @@ async def test_an_allowed_origin_can_read_every_response(
             assert response.headers.get_list("Vary") == vary
             exposed = response.headers["Access-Control-Expose-Headers"]
             assert set(exposed.split(", ")) == EXPOSED
+
+
+# What a tool adds to the POST of a pet, unasked.
+TOOLS = {
+    "PowerShell": {"Expect": "100-continue", "User-Agent": "Mozilla/5.0 WindowsPowerShell/5.1"},
+    "wget": {"Accept": "*/*", "Accept-Encoding": "identity", "Connection": "Keep-Alive"},
+    "curl": {"Accept": "*/*", "User-Agent": "curl/8.5.0"},
+    "HTTPie": {"Accept": "application/json, */*;q=0.5", "Accept-Encoding": "gzip, deflate, br"},
+    "Postman": {"Cache-Control": "no-cache", "Postman-Token": "1b4e28ba"},
+    "Node's fetch": {"Accept-Language": "*", "Sec-Fetch-Mode": "cors", "User-Agent": "node"},
+    "Deno's fetch": {"Accept-Language": "*", "Accept-Encoding": "gzip,br"},
+    "Chrome": {
+        "Sec-CH-UA": '"Chromium";v="130"',
+        "Sec-Fetch-Site": "cross-site",
+        "Priority": "u=1",
+    },
+    "jQuery": {"X-Requested-With": "XMLHttpRequest", "Pragma": "no-cache"},
+    "axios": {"Accept": "application/json, text/plain, */*", "X-XSRF-TOKEN": "x"},
+    "Sentry": {"Sentry-Trace": "0-1-1", "Baggage": "sentry-trace_id=0"},
+    "OpenTelemetry": {"Traceparent": "00-bad", "Tracestate": "a=b", "B3": "0"},
+    "Datadog": {"X-Datadog-Trace-Id": "1", "X-Datadog-Sampling-Priority": "1"},
+    "New Relic": {"Newrelic": "eyJ2IjpbMCwxXX0="},
+    "Scrapy": {"Accept": "text/html,application/xml;q=0.9,*/*;q=0.8", "Accept-Language": "en"},
+    "Java": {"Accept": "text/html, image/gif, *; q=.2, */*; q=.2", "Upgrade": "h2c"},
+    "AWS gateway": {"X-Amzn-Trace-Id": "Root=1-67", "X-Forwarded-Proto": "https"},
+    "Kong": {"X-Kong-Request-Id": "1", "Via": "1.1 kong", "Forwarded": "for=192.0.2.1"},
+    "Cloudflare": {"CF-Ray": "8", "CF-Connecting-IP": "192.0.2.1", "CDN-Loop": "cloudflare"},
+    "an agent": {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "1"},
+    "Perl's LWP": {"TE": "deflate,gzip;q=0.3", "Connection": "TE, close"},
+    "a script": {"Range": "bytes=0-", "If-Modified-Since": "Sun, 29 Nov 2020 00:00:00 GMT"},
+}
+
+
+async def test_tools_may_add_what_they_add(database: Path) -> None:
+    async with running_service(database, allowed_origin=(SHOP,)) as service:
+        key = await service.issue()
+        for tool, added in TOOLS.items():
+            headers = {"Origin": SHOP, **added}
+            with case(tool):
+                for method, body, status in (
+                    ("GET", None, 200),
+                    ("POST", {"name": "Rex", "categoryId": 1}, 201),
+                    ("POST", {}, 400),
+                ):
+                    response = await service.request(
+                        method, "/v1/pets", key.token, headers=headers, json=body
+                    )
+                    assert response.status_code == status
+                    assert response.headers["Access-Control-Allow-Origin"] == SHOP

@@ -38,7 +38,11 @@ _CACHED_STATEMENTS = 100
 _MAX_IDLE_SECONDS = 30
 # Every statement has an index. A plan lives as long as its statement: it must not scan a table
 # because that was small, or collect rows to sort them because few were expected.
-_ALONG_INDEXES = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off"
+# Keepalive: so that a firewall does not forget an idle connection.
+_SESSION = (
+    "SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off;"
+    " SET tcp_keepalives_idle = 30"
+)
 
 
 async def connect(
@@ -65,7 +69,7 @@ async def connect(
         )
         if is_lasting:
             try:
-                await connection.execute(_ALONG_INDEXES)
+                await connection.execute(_SESSION)
             except BaseException:
                 connection.terminate()
                 raise

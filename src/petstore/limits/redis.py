@@ -154,10 +154,10 @@ async def check_redis(url: str) -> None:
     judge = JudgeCall("take", 1, 1, NEVER, NO_BANS, UNLIMITED, 0, SECOND, _FRESH)
     heartbeat: Command = ("EVAL", _HEARTBEAT, 1, _CHECK, "", 1)
     try:
-        await client.execute([heartbeat, ("ZREM", _CHECK, "")], _CHECK_TIMEOUT)
         script = BatchedScript(client, _JUDGE.encode(), _CHECK_TIMEOUT)
         await script.run(f"{_CHECK}:{{key}}", _encode(judge))
-        await client.execute([("DEL", f"{_CHECK}:{{key}}")], _CHECK_TIMEOUT)
+        cleanup: list[Command] = [("ZREM", _CHECK, ""), ("DEL", f"{_CHECK}:{{key}}")]
+        await client.execute([heartbeat, *cleanup], _CHECK_TIMEOUT)
     except CredentialsRefused as error:
         msg = f"redis: {error}; expected a user who can run {_NEEDED} on petstore:*"
         raise PermissionError(msg) from error

@@ -15,14 +15,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
-from opentelemetry.trace import (
-    Span,
-    SpanKind,
-    StatusCode,
-    format_trace_id,
-    get_current_span,
-    set_span_in_context,
-)
+from opentelemetry.trace import Span, SpanKind, StatusCode, get_current_span, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from petstore.databases.contract import Statement, Store
@@ -80,7 +73,7 @@ class Tracing:
     def responded(self, line: RequestLine) -> None:
         span = get_current_span()
         if (context := span.get_span_context()).is_valid:
-            line.trace = format_trace_id(context.trace_id)
+            line.trace = f"{context.trace_id:032x}"
         if span.is_recording():  # by the conventions of OpenTelemetry for HTTP servers
             if line.route is not None:
                 method = line.method if line.method in METHODS else "HTTP"
