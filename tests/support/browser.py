@@ -61,10 +61,10 @@ def wait_for_forms(page: Page) -> None:
 
 
 def press(page: Page, *keys: str) -> None:
-    """Press keys, once the script of the page that shows is there to act on them."""
+    """Press keys as a person does, once the script of the page is there to act on them."""
     page.wait_for_load_state()
     for key in keys:
-        page.keyboard.press(key)
+        page.keyboard.press(key, delay=60)  # faster ones come from a scanner
 
 
 @dataclass
