@@ -220,6 +220,19 @@ def test_the_form_of_a_pet_shows_what_others_change_until_it_is_in_use(clerk: Cl
     expect(clerk.page.locator("h1")).to_have_text("Typed by me")
 
 
+def test_an_undo_goes_once_somebody_else_has_changed_the_same(clerk: Clerk) -> None:
+    pet = clerk.pet()
+    clerk.open(f"/pets/{pet['id']}")
+    page = clerk.page
+    page.get_by_label("Name").fill("Rex")
+    page.get_by_role("button", name="Save").click()
+    undo = page.locator(".notice").get_by_role("button", name="Undo")
+    expect(undo).to_be_visible()
+    clerk.call("PATCH", f"/pets/{pet['id']}", name="Max")
+    expect(undo).to_have_count(0)
+    expect(page.locator(".notice")).to_be_visible()
+
+
 def test_a_name_that_no_category_has_is_mended_with_one_button(clerk: Clerk) -> None:
     page = clerk.page
     names = [f"{uuid4().hex} {number}" for number in range(30)]

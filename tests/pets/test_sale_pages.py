@@ -117,6 +117,8 @@ async def test_who_sells_second_learns_who_was_faster(service: Service, grace: V
     late = await press(ada, page, "Sell Bella")
     assert late.status_code == 409
     assert "Grace has just sold Bella." in words(late)
+    assert "/return" not in late.text
+    assert 'name="undo"' not in late.text
 
 
 @pytest.mark.each_database

@@ -1,5 +1,6 @@
 """Names without regard to case: the keys by which they are compared and sorted."""
 
+import re
 from unicodedata import normalize
 
 MAX_SEARCHED = 100
@@ -8,19 +9,21 @@ MAX_SEARCHED = 100
 _LONGEST = 4 * 255
 """Characters: a name has 255, which may be four times as many until they are composed."""
 
+_WIDE = re.compile("[\u3000\uff01-\uffee]+")
 _BEFORE_SURROGATES, _AFTER_SURROGATES = 0xD7FF, 0xE000
 _LAST = "\U0010ffff"
 
 
 def name_key(name: str) -> str:
-    """Return a key that is equal for names that differ only in case or in composed accents.
+    """Return a key that is equal for names that differ only in case, width or composed accents.
 
-    It is the canonical caseless form of Unicode (chapter 3.13, D145), composed. A text that is too
-    long for a name is its own key.
+    It is the canonical caseless form of Unicode (chapter 3.13, D145), composed, of the full
+    width or half width that is usual. A text that is too long for a name is its own key.
     """
     if len(name) > _LONGEST:  # it would take time with the square of the marks on one letter
         return name
-    return normalize("NFC", normalize("NFD", name).casefold())
+    usual = _WIDE.sub(lambda found: normalize("NFKC", found[0]), name)
+    return normalize("NFC", normalize("NFD", usual).casefold())
 
 
 def end_of_prefix(prefix: str) -> str | None:

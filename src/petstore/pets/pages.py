@@ -240,7 +240,8 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     # The order whose end made a pending pet what it is now.
     ended = was_pending and latest and PET_AFTER.get(latest.status) == pet.status
     history = await history_of(visit, _resource(visit))
-    history = history.with_undo(await _undo_of_last(visit, history, pet))
+    if error is None:  # else it may be what a colleague did just before
+        history = history.with_undo(await _undo_of_last(visit, history, pet))
     sale = await sale_of(visit, pet, history)
     return visit.page(
         "pet.html",

@@ -160,6 +160,10 @@ async function refresh() {
   if (wanted !== version) return false;
   if (!document.title.startsWith('Error')) document.title = page.title;
   let isWhole = true;
+  const undo = find('.notice form'), same = undo && `main form[action="${undo.getAttribute('action')}"]`;
+  const again = undo && page.querySelector(`${same} [name=version]`);
+  // The page has another form for the same: the undo goes with that, or once its version is an older one.
+  if (undo && all(same).length > 1 && again?.value !== undo.elements.version?.value) undo.remove();
   const active = document.activeElement;
   for (const old of all(MARKED)) {
     const fresh = old.id ? page.getElementById(old.id) : page.querySelector('main h1');
