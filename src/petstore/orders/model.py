@@ -264,15 +264,16 @@ def patched(order: Order, patch: OrderPatch, now: datetime, currency: str) -> Or
     if changed.status != "returned":
         _require_no_return(patch)
     changed = merged(changed, patch, "cancel_reason", "return_reason", "refund")
-    most = -1 if changed.amount is UNSET else changed.amount
-    if changed.refund is not UNSET and changed.refund > most:
-        msg = f"refund: expected at most the amount, {most}"
-        if most < 0:
-            msg = "refund: expected none, because the order has no amount"
-        if patch.refund is UNSET:
-            msg = f"amount: expected at least the refund, {changed.refund}"
-        raise InvalidBody(msg)
-    return changed
+    amount, refund = changed.amount, changed.refund
+    if refund is UNSET or (amount is not UNSET and refund <= amount):
+        return changed
+    if patch.refund is UNSET:
+        msg = f"amount: expected at least the refund, {refund}"
+    elif amount is UNSET:
+        msg = "refund: expected none, because the order has no amount"
+    else:
+        msg = f"refund: expected at most the amount, {amount}"
+    raise InvalidBody(msg)
 
 
 def moved(order: Order, wanted: OrderStatus, now: datetime) -> Order:
