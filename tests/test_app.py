@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 import pytest
 
-from petstore.app import chores_of, serve_settings
+from petstore.app import periodic_tasks_of, serve_settings
 from petstore.backends import database_of
 from petstore.cli.serve import announce
 from petstore.clock import DAY
@@ -46,7 +46,9 @@ async def test_heartbeats_are_sent_in_the_background(
 ) -> None:
     bare = bare_app(database)
     services = bare.app.services
-    actions = {chore.action for chore in chores_of(bare.settings, services, BodyReader(1024, 1))}
+    actions = {
+        task.action for task in periodic_tasks_of(bare.settings, services, BodyReader(1024, 1))
+    }
     assert services.limiter.heartbeat in actions
 
 
@@ -60,8 +62,8 @@ async def test_old_rows_are_deleted_in_the_background(database: Path) -> None:
             await services.store.write(do("INSERT INTO usage VALUES (1, ?1, 5)", today - days))
             moment = service.clock() - days * DAY
             await services.store.write(do(event, f"evt_{days}", moment))
-        chores = chores_of(service.settings, services, BodyReader(1024, 1))
-        (prune,) = (chore for chore in chores if chore.failure == "old records not deleted")
+        tasks = periodic_tasks_of(service.settings, services, BodyReader(1024, 1))
+        (prune,) = (task for task in tasks if task.failure == "old records not deleted")
         await prune.action()
         used = await services.store.read(Statement("SELECT day FROM usage ORDER BY day"))
         events = await services.store.read(Statement("SELECT id FROM events WHERE key_id IS NULL"))
@@ -78,8 +80,8 @@ async def test_old_buyers_are_forgotten_in_the_background(database: Path) -> Non
         )
         for days in (29, 31):
             await services.store.write(do(insert, service.clock() - days * DAY))
-        chores = chores_of(service.settings, services, BodyReader(1024, 1))
-        (forget,) = (chore for chore in chores if chore.failure.startswith("old buyers"))
+        tasks = periodic_tasks_of(service.settings, services, BodyReader(1024, 1))
+        (forget,) = (task for task in tasks if task.failure.startswith("old buyers"))
         await forget.action()
         select = Statement("SELECT id FROM orders WHERE buyer IS NOT NULL")
         assert await services.store.read(select) == [(1,)]
@@ -100,8 +102,8 @@ async def test_key_notices_are_recorded_from_saved_counts(database: Path) -> Non
     async with running_service(database) as service:
         await service.issue(expires_in=3600)
         services = service.app.services
-        chores = chores_of(service.settings, services, BodyReader(1024, 1))
-        (tell,) = (chore for chore in chores if chore.failure == "cannot record key notices")
+        tasks = periodic_tasks_of(service.settings, services, BodyReader(1024, 1))
+        (tell,) = (task for task in tasks if task.failure == "cannot record key notices")
         await tell.action()
         events = await service.store.read(Statement("SELECT type FROM events WHERE key_id > 0"))
     assert events == [("key.expiring",)]

@@ -67,7 +67,16 @@ RESOURCES = (
 )
 ORDER = (
     *("time_slices", "http", "server_urls", "clock", "errors", "coalescing", "generations"),
-    *("domain", "model", "logs", "chores", "redis_client", "settings", "databases", "limits"),
+    *(
+        "domain",
+        "model",
+        "logs",
+        "periodic_tasks",
+        "redis_client",
+        "settings",
+        "databases",
+        "limits",
+    ),
     *("store", "interface", "operations", "console", "pages", "observability", "backends"),
     *("app", "server", "samples", "cli", "commands", "agents", "asgi", "__main__"),
 )

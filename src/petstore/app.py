@@ -14,7 +14,6 @@ from petstore.backends import (
     secret_file_of,
     watched_files,
 )
-from petstore.chores import PeriodicTask, background
 from petstore.clock import Clock, system_clock
 from petstore.console.console import Console
 from petstore.databases.contract import Store
@@ -34,6 +33,7 @@ from petstore.observability.hooks import Observer, Observers
 from petstore.observability.measured import Metrics, report_process
 from petstore.observability.registry import Registry, SharedMetrics
 from petstore.orders.buyers import forgetting
+from petstore.periodic_tasks import PeriodicTask, background
 from petstore.settings import SettingError, Settings, is_postgres
 
 _EXPORTER = "OTEL_TRACES_EXPORTER"
@@ -80,7 +80,12 @@ def create_app(
             [*(observer.responded for observer in observers), log.add],
         ),
         lifespan=partial(
-            _running, settings, services, log, observers, chores_of(settings, services, bodies)
+            _running,
+            settings,
+            services,
+            log,
+            observers,
+            periodic_tasks_of(settings, services, bodies),
         ),
         on_retire=health.shut_down,
     )
@@ -138,7 +143,9 @@ def check_tracing(settings: Settings) -> None:
         library.removeHandler(refusal)
 
 
-def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> list[PeriodicTask]:
+def periodic_tasks_of(
+    settings: Settings, services: Services, bodies: BodyReader
+) -> list[PeriodicTask]:
     store, clock = services.store, services.clock
     save_seconds = settings.limits_save_seconds
     days: RetentionDays = {
@@ -149,7 +156,7 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> lis
     return [
         *([publishing(store)] if is_postgres(settings.database) else []),
         # Reservations that lapsed during a stop are free before the first request.
-        services.reservations.chore,
+        services.reservations.periodic_task,
         PeriodicTask(
             services.limiter.heartbeat,
             *(1, "cannot read the list of workers from Redis"),
@@ -157,9 +164,9 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> lis
         ),
         PeriodicTask(services.limiter.save, save_seconds, "counts not saved", at_stop=True),
         PeriodicTask(services.counter.save, save_seconds, "counts not saved", at_stop=True),
-        services.keys.chore(settings.key_refresh_seconds),
-        bodies.chore,
-        KeyNotices(store, clock, services.deprecated).chore,
+        services.keys.periodic_task(settings.key_refresh_seconds),
+        bodies.periodic_task,
+        KeyNotices(store, clock, services.deprecated).periodic_task,
         pruning(store, clock, days),
         forgetting(store, clock, settings.buyer_days),
     ]
@@ -171,7 +178,7 @@ async def _running(
     services: Services,
     log: RequestLog,
     observers: Observers,
-    chores: list[PeriodicTask],
+    tasks: list[PeriodicTask],
 ) -> AsyncIterator[None]:
     async with AsyncExitStack() as opened:
         opened.callback(log.close)
@@ -181,7 +188,7 @@ async def _running(
         opened.push_async_callback(services.limiter.close)
         if not is_postgres(settings.database):
             await opened.enter_async_context(watched_files(services.store))
-        await opened.enter_async_context(background(*chores))
+        await opened.enter_async_context(background(*tasks))
         for observer in observers:
             await opened.enter_async_context(observer.running())
         yield

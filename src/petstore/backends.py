@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-from petstore.chores import PeriodicTask, background
 from petstore.clock import SECOND, Clock, Milliseconds
 from petstore.databases.contract import Statement, Store, T
 from petstore.databases.private_files import SecretFile, obstacle
@@ -25,6 +24,7 @@ from petstore.limits.decide import BanRules, RateLimiter
 from petstore.limits.memory import MemoryLimiter
 from petstore.observability.hooks import Observers, observed_limiter, observed_store
 from petstore.orders.store import Reservations
+from petstore.periodic_tasks import PeriodicTask, background
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
 from petstore.usage.counter import Counter
 from petstore.usage.operations import deprecated_operations

@@ -40,7 +40,7 @@ class UnusableDatabase(PetstoreError):
 
 
 class ForbiddenAddress(PetstoreError):
-    """A delivery may not go to an address. Only the webhook's holder sees it, as a failure."""
+    """A delivery may not go to an address. Only the webhook's owner sees it, as a failure."""
 
 
 class InvalidRequest(PetstoreError, status=400, code="invalid_request"):

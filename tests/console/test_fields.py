@@ -105,11 +105,11 @@ def test_an_undo_changes_back_what_is_still_there() -> None:
 
 def test_what_is_gone_can_be_added_anew_from_a_whole_form() -> None:
     gone = NotFound("gone")
-    form = FIELDS.anew(sent(name=["Bar"], kinds=["a"]), gone)
+    form = FIELDS.as_new_resource(sent(name=["Bar"], kinds=["a"]), gone)
     assert form.typed == {"name": "Bar", "dailyLimit": "", "kinds": "a"}
     for part in (Form(OPENED), Form({"was_name": ["Till"], "name": ["Bar"]})):
         with pytest.raises(NotFound):
-            FIELDS.anew(part, gone)
+            FIELDS.as_new_resource(part, gone)
 
 
 def test_a_refused_form_has_everything_that_is_wrong_in_the_order_of_its_fields() -> None:

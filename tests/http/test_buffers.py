@@ -8,8 +8,8 @@ from petstore.http.connection import BufferBudget
 class Waiter:
     """Notes when it has to give up what it buffers."""
 
-    def __init__(self, holder: Hashable = None) -> None:
-        self.holder = holder
+    def __init__(self, owner: Hashable = None) -> None:
+        self.owner = owner
         self.has_given_up = False
 
     def give_up(self) -> None:
@@ -43,7 +43,7 @@ def test_beyond_the_budget_the_connection_with_the_largest_buffer_is_dropped() -
 
 def test_many_small_buffers_of_one_owner_count_together() -> None:
     budget = BufferBudget(100)
-    waiters = [Waiter(holder=name) for name in ("own", *("stranger",) * 8)]
+    waiters = [Waiter(owner=name) for name in ("own", *("stranger",) * 8)]
     budget.note(waiters[0], 30)
     for waiter in waiters[1:]:
         budget.note(waiter, 10)
@@ -51,7 +51,7 @@ def test_many_small_buffers_of_one_owner_count_together() -> None:
 
 
 def test_only_as_much_is_dropped_as_the_budget_needs() -> None:
-    budget, waiters = BufferBudget(100), [Waiter(holder=name) for name in ("a", "a", "a", "b")]
+    budget, waiters = BufferBudget(100), [Waiter(owner=name) for name in ("a", "a", "a", "b")]
     for waiter in waiters[:3]:
         budget.note(waiter, 30)
     budget.note(waiters[3], 50)

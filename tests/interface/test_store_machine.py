@@ -125,7 +125,7 @@ filters = st.one_of(
 class StoreMachine(RuleBasedStateMachine):
     """A service by a clock that is set, and the model beside it.
 
-    Each starts on a copy of ``template``, in which the holder of ``token`` has a key.
+    Each starts on a copy of ``template``, in which the owner of ``token`` has a key.
     """
 
     def __init__(self, template: Path, token: str, folders: Iterator[Path]) -> None:

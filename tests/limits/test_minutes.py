@@ -14,8 +14,8 @@ def limiter_of(clock: ManualClock, per_minute: int, capacity: int = 10) -> Minut
     return MinuteLimiter(clock, Budget("name", "words", per_minute, capacity))
 
 
-def verdicts(limiter: MinuteLimiter[int], holder: int, times: int, **lower: int) -> list[bool]:
-    return [limiter.take(holder, **lower).verdict == "admitted" for _ in range(times)]
+def verdicts(limiter: MinuteLimiter[int], subject: int, times: int, **lower: int) -> list[bool]:
+    return [limiter.take(subject, **lower).verdict == "admitted" for _ in range(times)]
 
 
 def test_each_holder_has_so_many_requests_a_minute_and_is_never_banned(clock: ManualClock) -> None:
@@ -78,9 +78,9 @@ def test_a_full_table_forgets_the_oldest_window(
     clock: ManualClock, taken: list[tuple[float, int]], remembered: set[int]
 ) -> None:
     limiter = limiter_of(clock, 1, capacity=3)
-    for seconds, holder in taken:
+    for seconds, subject in taken:
         clock.advance(seconds)
-        limiter.take(holder)
+        limiter.take(subject)
     assert {each for each in range(1, 500) if not limiter.look(each).minute.remaining} == remembered
 
 

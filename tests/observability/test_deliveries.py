@@ -56,7 +56,7 @@ async def test_the_age_of_the_oldest_undelivered_event_is_reported(
     registry: Registry, store: Store, clock: ManualClock
 ) -> None:
     report_backlog(registry, store, "production", clock)
-    (measure,) = registry.chores
+    (measure,) = registry.periodic_tasks
     await measure.action()
     assert "petstore_oldest_delivery_seconds 0.0" in await lines(registry)
 
@@ -82,7 +82,7 @@ async def test_disabled_webhooks_are_counted(
     await add_webhook(store, await issue_key(store))
     await store.write(disable())
     report_backlog(registry, store, "production", clock)
-    await registry.chores[0].action()
+    await registry.periodic_tasks[0].action()
     assert "petstore_webhooks_disabled 1.0" in await lines(registry)
 
 
@@ -90,7 +90,7 @@ async def test_the_age_grows_while_the_database_cannot_be_read(
     registry: Registry, store: Store, clock: ManualClock
 ) -> None:
     report_backlog(registry, store, "production", clock)
-    (measure,) = registry.chores
+    (measure,) = registry.periodic_tasks
     await measure.action()
     await store.close()
     clock.advance(60)

@@ -33,7 +33,7 @@ _REMEDIES: dict[str | int | None, str] = {
     403: "Your key may not do this. Tell the user, and do not try another way.",
     404: "Check the id with a list.",
     409: "Read it again before you decide. The same call is rejected again.",
-    412: "It has changed since. Read it again, and decide anew.",
+    412: "It has changed since. Read it again, and decide again.",
 }
 _MAX_PROBLEM = 1000  # characters; another service than a store may say anything
 

@@ -67,14 +67,14 @@ class CategoryStock(NamedTuple):
     width: float = 0
 
 
-async def stock_of(visit: PageRequest, categories: Mapping[int, Category]) -> list[CategoryStock]:
+async def stock_of(request: PageRequest, categories: Mapping[int, Category]) -> list[CategoryStock]:
     """Return the stock of categories and of those that are not registered, the lowest first."""
     found = Inventory(available=0, pending=0, sold=0)
-    if visit.may("getInventory"):
-        found = (await visit.execute("getInventory", query={"by": "category"})).value
+    if request.may("getInventory"):
+        found = (await request.execute("getInventory", query={"by": "category"})).value
     counts = {each.category_id: each for each in found.categories or ()}
     others = [each for each in counts if each is not UNSET and each not in categories]
-    names = await visit.category_names(others)
+    names = await request.category_names(others)
     rows = [
         CategoryStock(
             *(each.id, each.name, counts.get(each.id, _NONE), each.description or ""),
@@ -82,7 +82,7 @@ async def stock_of(visit: PageRequest, categories: Mapping[int, Category]) -> li
         )
         for each in categories.values()
     ]
-    if not visit.form.text("cursor"):
+    if not request.form.text("cursor"):
         rows += [
             CategoryStock(each, f"category {each}", counts[each])
             for each in others
@@ -95,93 +95,93 @@ async def stock_of(visit: PageRequest, categories: Mapping[int, Category]) -> li
     return [row._replace(width=round(100 * row.counts.available / most, 2)) for row in rows]
 
 
-async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Response:
+async def _list(request: PageRequest, error: PetstoreError | None = None) -> Response:
     found, history = Result[list[Category]]([]), None
     if not isinstance(error, InvalidParameter):
-        found = await visit.list_page("listCategories", _ON_A_PAGE)
+        found = await request.list_page("listCategories", _ON_A_PAGE)
     if isinstance(error, NotFound):
-        form = _FORM.anew(visit.form, error)
-        history = await history_of(visit, f"category/{visit.path_id}")
+        form = _FORM.as_new_resource(request.form, error)
+        history = await history_of(request, f"category/{request.path_id}")
     else:
-        form = _FORM.new(visit.form, error)
-    return visit.page(
+        form = _FORM.new(request.form, error)
+    return request.page(
         "stock.html",
         error=error,
-        stock=await stock_of(visit, {each.id: each for each in found.value}),
+        stock=await stock_of(request, {each.id: each for each in found.value}),
         cursor=found.next,
         form=form,
         history=history,
     )
 
 
-async def _create(visit: PageRequest) -> Response:
-    body = _FORM.body(_FORM.typed(visit.form))
-    created = await visit.execute("createCategory", body)
+async def _create(request: PageRequest) -> Response:
+    body = _FORM.body(_FORM.typed(request.form))
+    created = await request.execute("createCategory", body)
     category: Category = created.value
     undo = Undo(f"/categories/{category.id}/delete", {"version": created.version})
     text = f"{isolated(category.name)} is now category {category.id}."
-    return await visit.redirect("/categories", Notice(text, undo))
+    return await request.redirect("/categories", Notice(text, undo))
 
 
-async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
+async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
     if isinstance(error, NotFound):
-        return await _list(visit, _not_found(visit))
+        return await _list(request, _not_found(request))
     try:
-        found = await _get(visit)
+        found = await _get(request)
     except NotFound as gone:
-        return deleted_page(visit, await history_of(visit, f"category/{visit.path_id}"), gone)
+        return deleted_page(request, await history_of(request, f"category/{request.path_id}"), gone)
     now = _FORM.texts(found.value)
-    form = _FORM.shown(now, found.version, visit.form, error)
-    return visit.page(
+    form = _FORM.shown(now, found.version, request.form, error)
+    return request.page(
         "category.html",
         error=error,
         found=found,
         now=now,
         form=form,
-        history=await history_of(visit, f"category/{visit.path_id}"),
+        history=await history_of(request, f"category/{request.path_id}"),
     )
 
 
-async def _update(visit: PageRequest) -> Response:
-    edit = _FORM.edit(visit.form)
-    changed = await visit.execute("updateCategory", _FORM.values(edit.changes))
+async def _update(request: PageRequest) -> Response:
+    edit = _FORM.edit(request.form)
+    changed = await request.execute("updateCategory", _FORM.values(edit.changes))
     now = _FORM.texts(changed.value)
     before = edit.before(now)
     if before == now:
-        return await visit.redirect("/categories", Notice("Nothing was changed."))
+        return await request.redirect("/categories", Notice("Nothing was changed."))
     name, what = isolated(now["name"]), f"{isolated(now['name'])} is changed."
     if {**before, "name": now["name"]} == now:
         what = f"{isolated(before['name'])} is now called {name}."
-    undo = Undo(f"/categories/{visit.path_id}", undo_fields(before, now, changed.version))
-    notice = change_notice(name, what, undo, visit.form.text("undo"))
-    return await visit.redirect("/categories", notice)
+    undo = Undo(f"/categories/{request.path_id}", undo_fields(before, now, changed.version))
+    notice = change_notice(name, what, undo, request.form.text("undo"))
+    return await request.redirect("/categories", notice)
 
 
-async def _delete(visit: PageRequest) -> Response:
-    before = await _get(visit)
+async def _delete(request: PageRequest) -> Response:
+    before = await _get(request)
     category: Category = before.value
-    await visit.execute("deleteCategory")
+    await request.execute("deleteCategory")
     fields = {**_FORM.texts(category), "once": before.version}
     undo = Undo("/categories", fields, "Add it again, with a new number")
     notice = Notice(f"{isolated(category.name)} is deleted.", undo)
-    return await visit.redirect("/categories", notice)
+    return await request.redirect("/categories", notice)
 
 
-async def _suggest(visit: PageRequest) -> Response:
+async def _suggest(request: PageRequest) -> Response:
     """Return names for the field of a category, in JSON: those that begin with what was typed."""
-    names = await categories_named(visit, visit.form.line("name"), _SUGGESTED)
+    names = await categories_named(request, request.form.line("name"), _SUGGESTED)
     return json_response(200, [*texts_of(names)], [b"cache-control: no-store"])
 
 
-async def _get(visit: PageRequest) -> Result[Any]:
+async def _get(request: PageRequest) -> Result[Any]:
     try:
-        return await visit.execute("getCategory")
+        return await request.execute("getCategory")
     except NotFound:
-        raise _not_found(visit) from None
+        raise _not_found(request) from None
 
 
-def _not_found(visit: PageRequest) -> NotFound:
-    return NotFound(f"there is no category {visit.path_id}; somebody may have deleted it")
+def _not_found(request: PageRequest) -> NotFound:
+    return NotFound(f"there is no category {request.path_id}; somebody may have deleted it")
 
 
 def category_text(category_id: int, names: Mapping[int, str]) -> str:
@@ -196,75 +196,75 @@ def category_text(category_id: int, names: Mapping[int, str]) -> str:
 
 
 async def with_category(
-    visit: PageRequest, operation_id: str, body: dict[str, Any]
+    request: PageRequest, operation_id: str, body: dict[str, Any]
 ) -> dict[str, Any]:
     """Return a body with the id of the typed category, which it may add, or why it has none."""
     if _NAME not in body:
         return body
-    text, added = body[_NAME], added_category(visit)
+    text, added = body[_NAME], added_category(request)
     if text == _NEW and not added:
         return body | {_NAME: InvalidBody(f"{_ADDED}: expected the name of the new category")}
-    category_id = await category_id_of(visit, added or text)
-    if category_id is None and added and _is_valid(visit, operation_id, body | {_NAME: 0}):
+    category_id = await category_id_of(request, added or text)
+    if category_id is None and added and _is_valid(request, operation_id, body | {_NAME: 0}):
         try:
-            category_id = await add_category(visit, added)
+            category_id = await add_category(request, added)
         except InvalidBody as error:
             return body | {_NAME: InvalidBody(_ADDED + error.message.removeprefix("name"))}
     return body | {_NAME: unknown_category(text) if category_id is None else category_id}
 
 
-async def with_category_filter(visit: PageRequest, body: dict[str, Any]) -> dict[str, Any]:
+async def with_category_filter(request: PageRequest, body: dict[str, Any]) -> dict[str, Any]:
     """Return filters with the id of the typed category, perhaps of none registered."""
     text = body.get(_NAME)
     if text is None:
         return body
     category_id = integer_in(text)
     if category_id is None:
-        category_id = await category_id_of(visit, text)
+        category_id = await category_id_of(request, text)
     return body | {_NAME: unknown_category(text) if category_id is None else category_id}
 
 
-def added_category(visit: PageRequest) -> str:
-    added = visit.form.line(_ADDED)
-    return added if visit.form.line(_NAME) in (_NEW, added) else ""
+def added_category(request: PageRequest) -> str:
+    added = request.form.line(_ADDED)
+    return added if request.form.line(_NAME) in (_NEW, added) else ""
 
 
-async def category_id_of(visit: PageRequest, text: str) -> int | None:
+async def category_id_of(request: PageRequest, text: str) -> int | None:
     """Return the id of the registered category that a text means: a number is never a name."""
     number = integer_in(text)
     if number is None:
-        found = await categories_named(visit, text, 1) if text else {}
+        found = await categories_named(request, text, 1) if text else {}
         same = (each for each, name in found.items() if name_key(name) == name_key(text))
         return next(same, None)
-    if visit.form.text("undo"):
+    if request.form.text("undo"):
         return number
-    is_known = abs(number) <= INT64_MAX and await visit.category_names([number])
+    is_known = abs(number) <= INT64_MAX and await request.category_names([number])
     return number if is_known else None
 
 
-async def categories_named(visit: PageRequest, typed: str, limit: int) -> dict[int, str]:
+async def categories_named(request: PageRequest, typed: str, limit: int) -> dict[int, str]:
     query = {"limit": limit, "name": typed or None}
     try:
-        found = (await visit.execute("listCategories", query=query)).value
+        found = (await request.execute("listCategories", query=query)).value
     except InvalidParameter:  # no name is like that
         return {}
     return {each.id: each.name for each in sorted(found, key=lambda each: name_key(each.name))}
 
 
-def _is_valid(visit: PageRequest, operation_id: str, body: Mapping[str, Any]) -> bool:
+def _is_valid(request: PageRequest, operation_id: str, body: Mapping[str, Any]) -> bool:
     try:
-        visit.decoded(operation_id, body)
+        request.decoded(operation_id, body)
     except InvalidBody:
         return False
     return True
 
 
-async def add_category(visit: PageRequest, name: str) -> int | None:
+async def add_category(request: PageRequest, name: str) -> int | None:
     """Return the id of a new category, or of the one that somebody else has just added."""
     try:
-        created = await visit.execute("createCategory", {"name": name}, if_match="")
+        created = await request.execute("createCategory", {"name": name}, if_match="")
     except CategoryNameTaken:
-        return await category_id_of(visit, name)
+        return await category_id_of(request, name)
     category_id: int = created.value.id
     return category_id
 
@@ -283,12 +283,12 @@ def _quoted(text: str) -> str:
 # What a form shows of it
 
 
-async def category_form(visit: PageRequest, form: ShownForm, any_: str = "") -> ShownForm:
+async def category_form(request: PageRequest, form: ShownForm, any_: str = "") -> ShownForm:
     """Return a form with a list of categories, or a text field if they are many."""
-    names = await categories_named(visit, "", _FIRST)
-    may_add = not any_ and visit.may("createCategory")
-    text, hint, added = form.typed[_NAME], "", added_category(visit) if may_add else ""
-    if added and await category_id_of(visit, added) is not None:
+    names = await categories_named(request, "", _FIRST)
+    may_add = not any_ and request.may("createCategory")
+    text, hint, added = form.typed[_NAME], "", added_category(request) if may_add else ""
+    if added and await category_id_of(request, added) is not None:
         text, hint = added, f"{isolated(added)} is a category now."  # what followed it has failed
     text = _text_in(names, text)
     is_known = text in ("", _NEW) or integer_in(text) is not None
@@ -298,10 +298,10 @@ async def category_form(visit: PageRequest, form: ShownForm, any_: str = "") -> 
     else:
         fields = (_typed_field(names, hint, is_filter=bool(any_)),)
         if not is_known:
-            form = await _with_ways(visit, form, text, may_add=may_add)
+            form = await _with_ways(request, form, text, may_add=may_add)
     if form.problem:
         form = form._replace(problem=form.problem.changed(_ADDED, label=_NEW_NAME.label))
-    typed = {**form.typed, _NAME: text, _ADDED: visit.form.line(_ADDED) if text == _NEW else ""}
+    typed = {**form.typed, _NAME: text, _ADDED: request.form.line(_ADDED) if text == _NEW else ""}
     shown = [one for each in form.fields for one in (fields if each.name == _NAME else [each])]
     return form._replace(fields=shown, typed=typed)
 
@@ -343,11 +343,13 @@ def _typed_field(names: Mapping[int, str], hint: str, *, is_filter: bool) -> Fie
     )
 
 
-async def _with_ways(visit: PageRequest, form: ShownForm, text: str, *, may_add: bool) -> ShownForm:
+async def _with_ways(
+    request: PageRequest, form: ShownForm, text: str, *, may_add: bool
+) -> ShownForm:
     problem = form.problem and form.problem.about(_NAME)
     if not form.problem or not problem:
         return form
-    meant = texts_of(await categories_named(visit, text, _MEANT))
+    meant = texts_of(await categories_named(request, text, _MEANT))
     ways = [(INSTEAD + _NAME, text, f"Use {isolated(name)}") for text, name in meant.items()]
     if may_add and len(text) <= _MAX_NAME:
         ways.append((_ADDED, text, f"Add {_quoted(text)} as a category"))

@@ -79,8 +79,8 @@ _FORM_TOO_LATE = (
 )
 
 
-async def _help(visit: PageRequest) -> Response:
-    return visit.page("help.html")
+async def _help(request: PageRequest) -> Response:
+    return request.page("help.html")
 
 
 PAGES: tuple[ConsolePage, ...] = (
@@ -122,189 +122,193 @@ class Console:
         self._routes = Routes(HOME, PAGES)
 
     async def __call__(self, exchange: Exchange, receive: Receive) -> Response:
-        request = exchange.request
-        asset = self._templates.assets.get(request.path.removeprefix(_ASSETS))
+        head = exchange.request
+        asset = self._templates.assets.get(head.path.removeprefix(_ASSETS))
         if asset is not None:
-            exchange.template = request.path
-            return asset.response(request)
-        visit = PageRequest(
-            *(self._services, self._templates, self._sessions, request),
+            exchange.template = head.path
+            return asset.response(head)
+        request = PageRequest(
+            *(self._services, self._templates, self._sessions, head),
             *(exchange.root, exchange.client, exchange.request_id),
         )
         try:
-            return _with_cookie(visit, await self._respond(visit, exchange, receive))
+            return _with_cookie(request, await self._respond(request, exchange, receive))
         except PetstoreError as error:
-            return with_error(_error_page(visit, error), error)
+            return with_error(_error_page(request, error), error)
         except Exception:  # noqa: BLE001 - whatever it is, the person gets a page
             _LOG.exception("request %s failed", exchange.request_id)
             failure = InternalError("the service failed; its log has the reason")
-            return with_error(_error_page(visit, failure), failure)
+            return with_error(_error_page(request, failure), failure)
         finally:
-            exchange.caller = visit.signed_in or exchange.caller
-            exchange.guessed = visit.guessed
+            exchange.caller = request.signed_in or exchange.caller
+            exchange.guessed = request.guessed
 
-    async def _respond(self, visit: PageRequest, exchange: Exchange, receive: Receive) -> Response:
-        request = visit.request
-        route, visit.parameters = self._routes.find(request.path)
+    async def _respond(
+        self, request: PageRequest, exchange: Exchange, receive: Receive
+    ) -> Response:
+        head = request.head
+        route, request.parameters = self._routes.find(head.path)
         exchange.template = route.template or None
-        page = route.operations.get(request.method)
+        page = route.operations.get(head.method)
         if page is None:
-            await self._recognize_if_possible(visit)
-            raise _refusal(route, request)
+            await self._recognize_if_possible(request)
+            raise _refusal(route, head)
         if page.method == "GET":
-            return await self._admitted(page, visit, receive)
-        require_same_origin(request, self._public_url)
+            return await self._admitted(page, request, receive)
+        require_same_origin(head, self._public_url)
         try:
-            return await self._admitted(page, visit, receive)
+            return await self._admitted(page, request, receive)
         except _NOT_MENDED:
-            visit.again = await self._pending(page, visit, receive, _MAX_KEPT)
+            request.again = await self._pending(page, request, receive, _MAX_KEPT)
             raise
 
-    async def _admitted(self, page: ConsolePage, visit: PageRequest, receive: Receive) -> Response:
+    async def _admitted(
+        self, page: ConsolePage, request: PageRequest, receive: Receive
+    ) -> Response:
         if page.public:
             if not page.signs_in:
-                await self._recognize_if_possible(visit)
+                await self._recognize_if_possible(request)
         else:
             try:
-                await self._recognize(visit)
+                await self._recognize(request)
             except NetworkNotAllowed as error:
-                return await sign_in_page(visit, error.status, problem=sentence(error.message))
+                return await sign_in_page(request, error.status, problem=sentence(error.message))
             except MissingKey:
-                if visit.is_refresh:
+                if request.is_refresh:
                     raise
-                return await self._ask_to_sign_in(page, visit, receive)
+                return await self._ask_to_sign_in(page, request, receive)
         if page.needs is not None:
-            visit.require(page.needs)
+            request.require(page.needs)
         if page.has_id:
-            visit.path_id, visit.child_id, *_ = (*map(decode_path_id, visit.parameters), 0)
+            request.path_id, request.child_id, *_ = (*map(decode_path_id, request.parameters), 0)
         if page.has_file:
-            return await self._respond_with_file(page, visit, receive)
-        await self._receive_form(page, visit, receive)
-        return await self._visited(page, visit)
+            return await self._respond_with_file(page, request, receive)
+        await self._receive_form(page, request, receive)
+        return await self._visited(page, request)
 
     async def _respond_with_file(
-        self, page: ConsolePage, visit: PageRequest, receive: Receive
+        self, page: ConsolePage, request: PageRequest, receive: Receive
     ) -> Response:
-        with await self._services.admission.files.take(visit.caller.id) as begun:
+        with await self._services.admission.files.take(request.caller.id) as begun:
             with room_for_file():
-                response = await self._respond_in_turn(page, visit, receive)
+                response = await self._respond_in_turn(page, request, receive)
             if response.file is not None:
                 finalize(response.file, begun.pop_all().close)
             return response
 
     async def _respond_in_turn(
-        self, page: ConsolePage, visit: PageRequest, receive: Receive
+        self, page: ConsolePage, request: PageRequest, receive: Receive
     ) -> Response:
         """Receive a file, if the page takes one, and work on it when it is the turn of its key."""
         admission = self._services.admission
         if not page.takes_files:
-            await self._receive_form(page, visit, receive)
-            with await admission.working_files.take(visit.caller.id):
-                return await self._visited(page, visit)
+            await self._receive_form(page, request, receive)
+            with await admission.working_files.take(request.caller.id):
+                return await self._visited(page, request)
         seconds = page.max_bytes / _SLOWEST
-        body = await self._bodies.read_file(visit.request, receive, page.max_bytes, seconds)
-        with body, ExitStack() as opened, await admission.readings.take(visit.caller.id):
-            visit.form = await decode_form(_content_type(visit.request), body, opened)
-            return await self._visited(page, visit)
+        body = await self._bodies.read_file(request.head, receive, page.max_bytes, seconds)
+        with body, ExitStack() as opened, await admission.readings.take(request.caller.id):
+            request.form = await decode_form(_content_type(request.head), body, opened)
+            return await self._visited(page, request)
 
-    async def _receive_form(self, page: ConsolePage, visit: PageRequest, receive: Receive) -> None:
-        largest = page.max_bytes if visit.session else min(page.max_bytes, _MAX_OF_STRANGERS)
-        visit.form = await self._form(page, visit.request, receive, largest)
+    async def _receive_form(
+        self, page: ConsolePage, request: PageRequest, receive: Receive
+    ) -> None:
+        largest = page.max_bytes if request.session else min(page.max_bytes, _MAX_OF_STRANGERS)
+        request.form = await self._form(page, request.head, receive, largest)
 
-    async def _visited(self, page: ConsolePage, visit: PageRequest) -> Response:
-        if visit.session is not None:  # else a crowd without a key would be ahead of people
+    async def _visited(self, page: ConsolePage, request: PageRequest) -> Response:
+        if request.session is not None:  # else a crowd without a key would be ahead of people
             await TimeSlices().begin()
-        if page.method == "POST" and visit.session is not None and visit.request.content is None:
-            await visit.find_session()
-        if page.method == "GET" and visit.may("listEvents") and not visit.is_refresh:
+        if page.method == "POST" and request.session is not None and request.head.content is None:
+            await request.find_session()
+        if page.method == "GET" and request.may("listEvents") and not request.is_refresh:
             # Read first, so that the script misses no change to what the page shows.
-            visit.cursor = IN_FEED.encode(await newest_position(self._services.store))
+            request.cursor = IN_FEED.encode(await newest_position(self._services.store))
         try:
-            return await page.handler(visit)
+            return await page.handler(request)
         except PetstoreError as error:
             if page.refused is None or (isinstance(error, _NOT_MENDED) and not page.signs_in):
                 raise
-            _log(visit, error)
-            return with_error(await page.refused(visit, error), error)
+            _log(request, error)
+            return with_error(await page.refused(request, error), error)
 
-    async def _recognize_if_possible(self, visit: PageRequest) -> None:
+    async def _recognize_if_possible(self, request: PageRequest) -> None:
         with suppress(MissingKey, NetworkNotAllowed):  # uncharged: signing out always works
-            await visit.find_session()
+            await request.find_session()
 
-    async def _recognize(self, visit: PageRequest) -> None:
-        session = await visit.find_session()
-        visit.sessions.charge(session.caller, visit.client)
-        if not visit.is_refresh and await visit.sessions.touch(session):
-            visit.renews_cookie = session.device.stays
+    async def _recognize(self, request: PageRequest) -> None:
+        session = await request.find_session()
+        request.sessions.charge(session.caller, request.client)
+        if not request.is_refresh and await request.sessions.touch(session):
+            request.renews_cookie = session.device.stays
 
     async def _ask_to_sign_in(
-        self, page: ConsolePage, visit: PageRequest, receive: Receive
+        self, page: ConsolePage, request: PageRequest, receive: Receive
     ) -> Response:
         if page.method == "POST":
-            visit.sessions.charge_stranger(visit.client)
+            request.sessions.charge_stranger(request.client)
             # In a sign-in form it is longer.
-            again = await self._pending(page, visit, receive, _MAX_OF_STRANGERS // 2)
-            lost = _FILE_TOO_LATE if visit.lost_file else _FORM_TOO_LATE
+            again = await self._pending(page, request, receive, _MAX_OF_STRANGERS // 2)
+            lost = _FILE_TOO_LATE if request.lost_file else _FORM_TOO_LATE
             problem = lost if again is None else _TOO_LATE
-            return await sign_in_page(visit, 401, again=again, problem=problem)
-        return arrival_page(visit) if may_lack_cookie(visit.request) else to_sign_in(visit)
+            return await sign_in_page(request, 401, again=again, problem=problem)
+        return arrival_page(request) if may_lack_cookie(request.head) else to_sign_in(request)
 
     async def _pending(
-        self, page: ConsolePage, visit: PageRequest, receive: Receive, largest: int
+        self, page: ConsolePage, request: PageRequest, receive: Receive, largest: int
     ) -> SavedForm | None:
         """Return a form to be sent again, ``None`` if it has a secret or a file."""
-        form, path = visit.form, page_address(visit.request.path.removeprefix(HOME))
-        visit.lost_file = page.takes_files
+        form, path = request.form, page_address(request.head.path.removeprefix(HOME))
+        request.lost_file = page.takes_files
         if page.signs_in or page.has_secret or page.takes_files or not path:
             return None
         if form is EMPTY:
             try:
-                form = await self._form(page, visit.request, receive, largest)
+                form = await self._form(page, request.head, receive, largest)
             except PetstoreError:
                 return None
-        visit.lost_file = form.file is not None
-        return None if visit.lost_file else again_of(path, form)
+        request.lost_file = form.file is not None
+        return None if request.lost_file else again_of(path, form)
 
-    async def _form(
-        self, page: ConsolePage, request: Request, receive: Receive, largest: int
-    ) -> Form:
+    async def _form(self, page: ConsolePage, head: Request, receive: Receive, largest: int) -> Form:
         if page.method == "GET":
-            return decode_urlencoded(request.query)
-        body = await self._bodies.read_any(request, receive, largest)
+            return decode_urlencoded(head.query)
+        body = await self._bodies.read_any(head, receive, largest)
         with ExitStack() as opened:
-            return await decode_form(_content_type(request), BytesIO(body), opened)
+            return await decode_form(_content_type(head), BytesIO(body), opened)
 
 
-def _with_cookie(visit: PageRequest, response: Response) -> Response:
+def _with_cookie(request: PageRequest, response: Response) -> Response:
     sets_cookie = any(line.startswith(b"set-cookie:") for line in response.headers)
-    if not visit.renews_cookie or sets_cookie:
+    if not request.renews_cookie or sets_cookie:
         return response
-    cookie = session_cookie(visit.secret, visit.root, stays=True)
+    cookie = session_cookie(request.secret, request.root, stays=True)
     return replace(response, headers=[*response.headers, cookie])
 
 
-def _content_type(request: Request) -> str:
-    return request.fields.get(b"content-type", b"").decode("latin-1")
+def _content_type(head: Request) -> str:
+    return head.fields.get(b"content-type", b"").decode("latin-1")
 
 
-def _refusal(route: Route[ConsolePage], request: Request) -> PetstoreError:
+def _refusal(route: Route[ConsolePage], head: Request) -> PetstoreError:
     if not route.operations:
         msg = "the console has no page at this address"
         return NotFound(msg)
-    return route.refusal(request.method, request.path)
+    return route.refusal(head.method, head.path)
 
 
-def _error_page(visit: PageRequest, error: PetstoreError) -> Response:
-    _log(visit, error)
-    failure = failure_of(error, visit.id)
-    role = visit.caller.role if visit.session is not None else None
+def _error_page(request: PageRequest, error: PetstoreError) -> Response:
+    _log(request, error)
+    failure = failure_of(error, request.id)
+    role = request.caller.role if request.session is not None else None
     if role is not None and isinstance(error, MissingScope) and error.headers:
         failure = failure._replace(message=_BEYOND_ROLE.format(role.capitalize()))
-    return visit.page(
-        "error.html", error=error, failure=failure, again=visit.again, lost_file=visit.lost_file
+    return request.page(
+        "error.html", error=error, failure=failure, again=request.again, lost_file=request.lost_file
     )
 
 
-def _log(visit: PageRequest, error: PetstoreError) -> None:
+def _log(request: PageRequest, error: PetstoreError) -> None:
     if isinstance(error, Unavailable):
-        _LOG.warning("request %s: %s", visit.id, error)
+        _LOG.warning("request %s: %s", request.id, error)

@@ -41,7 +41,7 @@ class CsvDownload(TextIOWrapper):
 
 
 async def download_list(
-    visit: PageRequest,
+    request: PageRequest,
     name: str,
     columns: Sequence[str],
     operation_id: str,
@@ -52,11 +52,11 @@ async def download_list(
     cursor, slices = None, TimeSlices()
     with ExitStack() as opened:
         file = opened.enter_context(CsvDownload())
-        delimiter = delimiter_of(visit.form)
+        delimiter = delimiter_of(request.form)
         write = csv_writer(file, columns, spreadsheet_safe=True, delimiter=delimiter)
-        while not visit.is_head:
+        while not request.is_head:
             page = {**query, "limit": 100, "cursor": cursor}
-            found = await visit.execute(operation_id, query=page)
+            found = await request.execute(operation_id, query=page)
             for row in await rows_of(found.value):
                 write(row)
                 await slices.rest()
@@ -64,7 +64,7 @@ async def download_list(
             if not cursor:
                 break
         opened.pop_all()  # the server closes the file
-    return file.response(dated(name, visit.services.clock()))
+    return file.response(dated(name, request.services.clock()))
 
 
 def delimiter_of(form: Form) -> Delimiter:

@@ -419,8 +419,8 @@ class FieldSet:
             typed |= {name: text for name, text in defaults.items() if name not in sent.fields}
         return ShownForm(self.fields, typed, typed, problem=self.problem(error))
 
-    def anew(self, sent: Form, gone: NotFound) -> ShownForm:
-        """Return a form that changed what is ``gone`` as one that adds it anew."""
+    def as_new_resource(self, sent: Form, gone: NotFound) -> ShownForm:
+        """Return a form that changed what is ``gone`` as one that adds it again."""
         edit = self.edit(sent)
         if len(edit.opened) < len(self.fields) or not edit.opened.keys() & sent.fields.keys():
             raise NotFound(gone.message)

@@ -107,28 +107,28 @@ class History(NamedTuple):
         return next((line for line in self.lines[:1] if line.type in types), None)
 
 
-async def history_of(visit: PageRequest, resource: str) -> History:
+async def history_of(request: PageRequest, resource: str) -> History:
     """Return the history of a resource from the ``cursor`` of the address on."""
-    cursor = "" if visit.request.method == "POST" else visit.form.text("cursor")
+    cursor = "" if request.head.method == "POST" else request.form.text("cursor")
     query = {"resource": resource, "limit": ON_A_PAGE}
     try:
-        found = await _newest(visit, query, cursor)
+        found = await _newest(request, query, cursor)
     except (InvalidParameter, CursorExpired):
         cursor = ""
-        found = await _newest(visit, query)
+        found = await _newest(request, query)
     events = [past_event(each) for each in found.value]
     last = events[0] if events and not cursor else None
-    lines = await lines_of(visit, events)
-    return History(resource, lines, found.next, not cursor, visit.services.clock(), last)
+    lines = await lines_of(request, events)
+    return History(resource, lines, found.next, not cursor, request.services.clock(), last)
 
 
-async def newest_events(visit: PageRequest, limit: int, **query: Any) -> list[PastEvent]:
-    found = await _newest(visit, {**query, "limit": limit})
+async def newest_events(request: PageRequest, limit: int, **query: Any) -> list[PastEvent]:
+    found = await _newest(request, {**query, "limit": limit})
     return [past_event(each) for each in found.value]
 
 
 async def newest_acts(
-    visit: PageRequest,
+    request: PageRequest,
     query: Mapping[str, Any],
     most: int,
     cursor: str = "",
@@ -140,7 +140,7 @@ async def newest_acts(
     events: list[PastEvent] = []
     acts: list[list[PastEvent]] = []
     for _ in range(pages):
-        found = await _newest(visit, {**query, "limit": _READ_AT_ONCE}, cursor)
+        found = await _newest(request, {**query, "limit": _READ_AT_ONCE}, cursor)
         events += [each for each in map(past_event, found.value) if each.actor != not_by]
         acts, cursor = [list(act) for _, act in groupby(events, _request_of)], found.next
         if len(acts) > most or not (found.value and cursor):
@@ -150,7 +150,7 @@ async def newest_acts(
         acts = acts[:most]
         last = acts[-1][-1]
         cursor = IN_FEED.encode(Position.behind(last.sequence, last.id))
-    lines = await lines_of(visit, [act[0] for act in acts], names_it=True)
+    lines = await lines_of(request, [act[0] for act in acts], names_it=True)
     told = [
         line.with_others(
             sum(each.type == act[0].type for each in act[1:]), is_cut=is_cut and act is acts[-1]
@@ -161,10 +161,10 @@ async def newest_acts(
 
 
 async def _newest(
-    visit: PageRequest, query: Mapping[str, Any], cursor: str = ""
+    request: PageRequest, query: Mapping[str, Any], cursor: str = ""
 ) -> Result[list[Any]]:
     newest = {**query, "sort": "-sequence", "cursor": cursor or None}
-    return await visit.execute("listEvents", query=newest)
+    return await request.execute("listEvents", query=newest)
 
 
 def _request_of(event: PastEvent) -> object:
@@ -175,7 +175,7 @@ def _request_of(event: PastEvent) -> object:
     return event.actor, event.request_id, "pet.updated" if is_move else event.type
 
 
-def deleted_page(visit: PageRequest, history: History, gone: NotFound) -> Response:
+def deleted_page(request: PageRequest, history: History, gone: NotFound) -> Response:
     """Return the page of a resource that is gone, with its history if that is kept.
 
     Raises:
@@ -183,24 +183,26 @@ def deleted_page(visit: PageRequest, history: History, gone: NotFound) -> Respon
     """
     if not history.lines:
         raise NotFound(gone.message)
-    path = visit.home + visit.request.path.removeprefix(HOME)
+    path = request.home + request.head.path.removeprefix(HOME)
     name = history.resource.replace("/", " ")
     called = history.last.data.get("name", "") if history.last else ""
-    return visit.page("gone.html", error=gone, history=history, path=path, name=name, called=called)
+    return request.page(
+        "gone.html", error=gone, history=history, path=path, name=name, called=called
+    )
 
 
 async def lines_of(
-    visit: PageRequest, events: Sequence[PastEvent], *, names_it: bool = False
+    request: PageRequest, events: Sequence[PastEvent], *, names_it: bool = False
 ) -> list[HistoryLine]:
-    store = visit.services.store
+    store = request.services.store
     moved = [each for each in events if each.type == "pet.updated" and _is_move(each)]
-    orders = await _orders_before(visit, moved) if moved else {}
+    orders = await _orders_before(request, moved) if moved else {}
     ids = {value for each in events for value in _category_ids(each)}
     categories = await names_of_categories(store, ids) if ids else {}
     begun = {each.data["petId"] for each in events if begins_order(each)}
     pets = await names_of_pets(store, begun)
-    facts = SentenceFacts(visit.home, visit.time_zone, orders, categories, pets)
-    names = await names_of(visit, {each.actor for each in events})
+    facts = SentenceFacts(request.home, request.time_zone, orders, categories, pets)
+    names = await names_of(request, {each.actor for each in events})
     return [
         HistoryLine(
             f"event-{each.sequence}",
@@ -215,14 +217,14 @@ async def lines_of(
     ]
 
 
-async def is_by_order(visit: PageRequest, event: PastEvent) -> bool:
-    return _is_move(event) and bool(await _orders_before(visit, [event]))
+async def is_by_order(request: PageRequest, event: PastEvent) -> bool:
+    return _is_move(event) and bool(await _orders_before(request, [event]))
 
 
-async def _orders_before(visit: PageRequest, events: Iterable[PastEvent]) -> dict[int, PastEvent]:
+async def _orders_before(request: PageRequest, events: Iterable[PastEvent]) -> dict[int, PastEvent]:
     """Return the events of orders that changed pets, by the sequences of those of the pets."""
     pets = {each.sequence: each for each in events}
-    found = await orders_at(visit.services.store, [sequence - 1 for sequence in pets])
+    found = await orders_at(request.services.store, [sequence - 1 for sequence in pets])
     orders = {each.sequence + 1: past_event(each) for each in found}
     return {
         sequence: order
@@ -241,9 +243,9 @@ def _category_ids(event: PastEvent) -> Iterable[int]:
     return event.previous["categoryId"], event.data["categoryId"]
 
 
-async def names_of(visit: PageRequest, authors: Collection[str]) -> dict[str, str]:
+async def names_of(request: PageRequest, authors: Collection[str]) -> dict[str, str]:
     ids = {_id_of(author) for author in authors if "/" in author}
-    found = await names_of_callers(visit.services.store, ids) if ids else {}
+    found = await names_of_callers(request.services.store, ids) if ids else {}
     return {
         author: _WITHOUT_ID.get(author) or found.get(_id_of(author), author.replace("/", " "))
         for author in authors

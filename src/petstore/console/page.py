@@ -1,4 +1,4 @@
-"""A page of the console: a row of the table of pages, a visit to it, and notices for the next page.
+"""A page of the console: its row of the table, a request of it, and notices for the next page.
 
 A notice is in a cookie that the next page deletes, signed with the secret of the session: another
 site below the same domain could set a cookie, but not one whose undo a person then presses.
@@ -218,9 +218,9 @@ class ConsolePage:
 
 
 def executes(operation_id: str, told: str, back: str) -> Handler:
-    async def handler(visit: "PageRequest") -> Response:
-        await visit.execute(operation_id)
-        return await visit.redirect(back.format(visit.path_id), Notice(told))
+    async def handler(request: "PageRequest") -> Response:
+        await request.execute(operation_id)
+        return await request.redirect(back.format(request.path_id), Notice(told))
 
     return handler
 
@@ -242,7 +242,7 @@ class PageRequest(Struct):
     services: Services
     templates: Templates
     sessions: Sessions
-    request: Request
+    head: Request
     root: str
     client: str
     id: str
@@ -277,12 +277,12 @@ class PageRequest(Struct):
 
     @property
     def is_refresh(self) -> bool:
-        return b"console-refresh" in self.request.fields
+        return b"console-refresh" in self.head.fields
 
     @property
     def is_head(self) -> bool:
         """Whether only the head of the response is sent: no file is written for it."""
-        return self.request.method == "HEAD"
+        return self.head.method == "HEAD"
 
     @property
     def time_zone(self) -> ZoneInfo:
@@ -294,7 +294,7 @@ class PageRequest(Struct):
 
     @property
     def secret(self) -> str:
-        return session_secret(self.request, self.root)
+        return session_secret(self.head, self.root)
 
     @property
     def _secret(self) -> bytes:
@@ -392,7 +392,7 @@ class PageRequest(Struct):
             session=self.session,
             conditions=Conditions(tag.encode("ascii", "replace")) if tag else NO_CONDITIONS,
             once=self._idempotent(operation, call, once) if once and is_post else None,
-            client=self.request,
+            client=self.head,
         )
         while True:
             try:
@@ -410,7 +410,7 @@ class PageRequest(Struct):
 
     def place(self, path: str) -> str:
         """Return the address of a list as the person last saw it, with its filters and page."""
-        query = place_of(self.request, self.root, path[1:])
+        query = place_of(self.head, self.root, path[1:])
         return (query and page_address(f"{path}?{query}")) or path
 
     async def list_response(
@@ -421,7 +421,7 @@ class PageRequest(Struct):
         if at["cursor"] and not (found.value or found.next):
             return await self.redirect(f"{path}?{urlencode({**filters, 'cursor': at['before']})}")
         query = urlencode({name: text for name, text in {**filters, **at}.items() if text})
-        if self.is_refresh or query == place_of(self.request, self.root, path[1:]):
+        if self.is_refresh or query == place_of(self.head, self.root, path[1:]):
             return page
         cookie = place_cookie(path[1:], query if page_address(f"{path}?{query}") else "", self.root)
         return replace(page, headers=[*page.headers, cookie])
@@ -450,9 +450,9 @@ class PageRequest(Struct):
         """Return a page from its template. The status is that of the ``error``, if there is one."""
         # Without a session there is no secret: anybody could have made the notice up.
         is_told = self.session is not None and not self.is_refresh
-        signed = notice_of(self.request, self.root) if is_told else ""
+        signed = notice_of(self.head, self.root) if is_told else ""
         shown = {
-            "visit": self,
+            "request": self,
             "home": self.home,
             "may": self.may,
             "notice": read_notice(signed, self._secret) if signed else None,

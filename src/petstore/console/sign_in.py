@@ -37,7 +37,7 @@ _ORIGIN_ONLY = b"referrer-policy: strict-origin"
 
 
 async def sign_in_page(
-    visit: PageRequest,
+    request: PageRequest,
     status: int = 200,
     *,
     wanted: str = "",
@@ -46,47 +46,48 @@ async def sign_in_page(
     typed: Form = EMPTY,
 ) -> Response:
     """Return the page that signs a person in and leads to ``wanted``; it keeps ``again``."""
-    left_by = visit.form.text(_LEFT)
+    left_by = request.form.text(_LEFT)
     has_left = left_by in _LEFT_BY
-    return visit.page(
+    return request.page(
         "sign_in.html",
         status,
         next=wanted,
         hidden=again.hidden if again else [],
         problem=problem,
-        has_ended=bool(visit.secret) and not (problem or has_left or visit.session),
+        has_ended=bool(request.secret) and not (problem or has_left or request.session),
         typed=typed,
         notice=Notice(_LEFT_BY[left_by]) if has_left else None,
         with_key=_KEY in typed.fields or left_by == "rotated",
     )
 
 
-def to_sign_in(visit: PageRequest) -> Response:
-    return redirect(visit.home + _sign_in_address(visit))
+def to_sign_in(request: PageRequest) -> Response:
+    return redirect(request.home + _sign_in_address(request))
 
 
-def arrival_page(visit: PageRequest) -> Response:
+def arrival_page(request: PageRequest) -> Response:
     """Return a page that goes on by itself: to that request the browser adds the cookie."""
-    return visit.page("arrival.html", target=_sign_in_address(visit))
+    return request.page("arrival.html", target=_sign_in_address(request))
 
 
-async def _show(visit: PageRequest) -> Response:
-    wanted = page_address(visit.form.raw("next"))
-    if visit.session is not None:
-        return redirect(visit.home + wanted)
-    return await sign_in_page(visit, wanted=wanted)
+async def _show(request: PageRequest) -> Response:
+    wanted = page_address(request.form.raw("next"))
+    if request.session is not None:
+        return redirect(request.home + wanted)
+    return await sign_in_page(request, wanted=wanted)
 
 
-async def _sign_in(visit: PageRequest) -> Response:
-    if _KEY in visit.form.fields:
-        token = visit.form.text(_KEY).encode("utf-8", "replace")
+async def _sign_in(request: PageRequest) -> Response:
+    if _KEY in request.form.fields:
+        token = request.form.text(_KEY).encode("utf-8", "replace")
         return signed_in(
-            visit, await visit.sessions.sign_in_with_key(token, visit.client, browser_of(visit))
+            request,
+            await request.sessions.sign_in_with_key(token, request.client, browser_of(request)),
         )
-    login, password = _login_of(visit.form), visit.form.raw("password")
-    browser, known = browser_of(visit), known_of(visit.request, visit.root)
-    found = await visit.sessions.sign_in(login, password, visit.client, browser, known)
-    return signed_in(visit, found)
+    login, password = _login_of(request.form), request.form.raw("password")
+    browser, known = browser_of(request), known_of(request.head, request.root)
+    found = await request.sessions.sign_in(login, password, request.client, browser, known)
+    return signed_in(request, found)
 
 
 def _login_of(form: Form) -> str:
@@ -94,29 +95,29 @@ def _login_of(form: Form) -> str:
     return form.line("login")[: MAX_LOGIN + 1]
 
 
-def browser_of(visit: PageRequest) -> Browser:
-    stays = visit.form.text("stays") == "true" and _KEY not in visit.form.fields
-    return Browser(device_of(visit.request), stays, visit.secret)
+def browser_of(request: PageRequest) -> Browser:
+    stays = request.form.text("stays") == "true" and _KEY not in request.form.fields
+    return Browser(device_of(request.head), stays, request.secret)
 
 
-async def _sign_in_again(visit: PageRequest, error: PetstoreError) -> Response:
-    if _KEY not in visit.form.fields:
-        visit.guessed = login_digest(_login_of(visit.form), _LOGGED_BYTES)
+async def _sign_in_again(request: PageRequest, error: PetstoreError) -> Response:
+    if _KEY not in request.form.fields:
+        request.guessed = login_digest(_login_of(request.form), _LOGGED_BYTES)
     return await sign_in_page(
-        visit,
+        request,
         error.status,
-        wanted=page_address(visit.form.raw("next")),
-        again=kept_in(visit.form),
-        problem=_problem_of(visit, error),
-        typed=visit.form,
+        wanted=page_address(request.form.raw("next")),
+        again=kept_in(request.form),
+        problem=_problem_of(request, error),
+        typed=request.form,
     )
 
 
-def _problem_of(visit: PageRequest, error: PetstoreError) -> str:
-    own, token = visit.services.keys.environment, visit.form.text(_KEY)
+def _problem_of(request: PageRequest, error: PetstoreError) -> str:
+    own, token = request.services.keys.environment, request.form.text(_KEY)
     if not isinstance(error, InvalidKey):
         return failure_of(error, "").message
-    if _KEY not in visit.form.fields:
+    if _KEY not in request.form.fields:
         return error.message
     if not token:
         return "Enter your key."
@@ -140,39 +141,39 @@ def told_to_nobody(page: Response) -> Response:
 
 
 def signed_in(
-    visit: PageRequest, found: SignedIn, notice: Notice | None = None, wanted: str = ""
+    request: PageRequest, found: SignedIn, notice: Notice | None = None, wanted: str = ""
 ) -> Response:
     """Return the page that a person wanted, with the cookies of the session and the browser."""
-    visit.signed_in = found.caller
-    again, root = kept_in(visit.form), visit.root
+    request.signed_in = found.caller
+    again, root = kept_in(request.form), request.root
     if again is None:
-        response = redirect(visit.home + (wanted or page_address(visit.form.raw("next"))))
+        response = redirect(request.home + (wanted or page_address(request.form.raw("next"))))
         if notice is not None:
             response = with_notice(response, notice, found.secret.encode("latin-1"), root)
     else:
-        response = visit.page("again.html", again=again)
+        response = request.page("again.html", again=again)
     cookies = [session_cookie(found.secret, root, stays=found.stays)]
     if found.caller.kind == "person":
-        known = known_of(visit.request, root).with_mark(found.credential)
+        known = known_of(request.head, root).with_mark(found.credential)
         cookies.append(known_cookie(known, root))
     return replace(response, headers=[*response.headers, *cookies])
 
 
-async def _start(visit: PageRequest) -> Response:
-    return await visit.redirect("/usage" if visit.caller.kind == "key" else "/today")
+async def _start(request: PageRequest) -> Response:
+    return await request.redirect("/usage" if request.caller.kind == "key" else "/today")
 
 
-async def _sign_out(visit: PageRequest) -> Response:
-    if visit.session is not None:
-        await visit.sessions.end(visit.secret)
-    response = redirect(f"{visit.home}{_SIGN_IN}?{_LEFT}=true")
-    return replace(response, headers=[*response.headers, no_cookie(visit.root)])
+async def _sign_out(request: PageRequest) -> Response:
+    if request.session is not None:
+        await request.sessions.end(request.secret)
+    response = redirect(f"{request.home}{_SIGN_IN}?{_LEFT}=true")
+    return replace(response, headers=[*response.headers, no_cookie(request.root)])
 
 
-def _sign_in_address(visit: PageRequest) -> str:
-    request = visit.request
-    query = f"?{request.query.decode('latin-1')}" if request.query else ""
-    wanted = page_address(request.path.removeprefix(HOME) + query)
+def _sign_in_address(request: PageRequest) -> str:
+    head = request.head
+    query = f"?{head.query.decode('latin-1')}" if head.query else ""
+    wanted = page_address(head.path.removeprefix(HOME) + query)
     return _SIGN_IN + (f"?{urlencode({'next': wanted})}" if wanted else "")
 
 

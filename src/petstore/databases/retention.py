@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TypeAlias
 
-from petstore.chores import PeriodicTask
 from petstore.clock import DAY, Clock, Milliseconds
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.databases.schema import ADMIN_EVENTS, TABLES, TABLES_BY_NAME, RetentionSetting, Table
+from petstore.periodic_tasks import PeriodicTask
 
 _PAUSE_SECONDS = 0.05
 

@@ -29,17 +29,17 @@ class Changes(Struct, frozen=True):
     resources: Sequence[str] | None
 
 
-async def _changes(visit: PageRequest) -> Response:
+async def _changes(request: PageRequest) -> Response:
     """Respond as soon as something has changed after a cursor, or with nothing after 25 seconds.
 
     The query has the cursor ``after``, and the ``kinds`` of resources. Without a cursor the
     response is at once, with the newest one.
     """
-    query: dict[str, Any] = {"type": _types(visit), "limit": _AT_ONCE}
+    query: dict[str, Any] = {"type": _types(request), "limit": _AT_ONCE}
     found, waited = None, 0.0
-    if after := visit.form.text("after"):
+    if after := request.form.text("after"):
         with suppress(CursorExpired):
-            page = await visit.execute(
+            page = await request.execute(
                 "listEvents", query=query | {"cursor": after, "wait": _SECONDS}
             )
             waited = page.waited
@@ -47,17 +47,17 @@ async def _changes(visit: PageRequest) -> Response:
                 resources = dict.fromkeys(event.resource for event in page.value)
                 found = Changes(page.latest, [*resources])
     if found is None:
-        latest = await visit.execute("listEvents", query=query | {"cursor": LATEST})
+        latest = await request.execute("listEvents", query=query | {"cursor": LATEST})
         found = Changes(latest.latest, None)
     return replace(json_response(200, found, [_NO_STORE]), waited=waited)
 
 
-def _types(visit: PageRequest) -> Collection[EventType]:
-    kinds = visit.form.text("kinds").split()
+def _types(request: PageRequest) -> Collection[EventType]:
+    kinds = request.form.text("kinds").split()
     if not kinds or not set(kinds).issubset(KINDS):
         msg = f"kinds: expected some of {', '.join(KINDS)}"
         raise InvalidParameter(msg)
-    readable = readable_types(visit.caller.scopes)
+    readable = readable_types(request.caller.scopes)
     types = [kind for kind in EVENT_TYPES if kind in readable and kind_of(kind) in kinds]
     if not types:
         msg = "you may not see these changes"

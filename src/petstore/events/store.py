@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET, Raw
 
-from petstore.chores import PeriodicTask
 from petstore.clock import Milliseconds, rfc3339_milliseconds
 from petstore.databases.contract import (
     Reader,
@@ -36,6 +35,7 @@ from petstore.events.model import (
     new_event_id,
 )
 from petstore.keys.model import Caller, Environment
+from petstore.periodic_tasks import PeriodicTask
 
 COLUMNS = "id, type, at, resource, key_id, data, previous, actor, request_id"
 _WIDTH = 9

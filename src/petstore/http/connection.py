@@ -74,13 +74,13 @@ class Connection(asyncio.BufferedProtocol):
         shared: Shared,
         client: str,
         on_closed: Callable[[], None],
-        holder: Hashable = None,
+        owner: Hashable = None,
     ) -> None:
         self._respond = respond
         self._shared = shared
         self._on_closed = on_closed
         self.client = client
-        self._holder = holder
+        self._owner = owner
         self._loop = asyncio.get_running_loop()
         self._parser = RequestParser(client)
         self._input = _HEAD
@@ -160,9 +160,9 @@ class Connection(asyncio.BufferedProtocol):
     # Called by the server
 
     @property
-    def holder(self) -> Hashable:
+    def owner(self) -> Hashable:
         """Who is charged for what is buffered: the address of the client, if it is not shared."""
-        return self if self._holder is None else self._holder
+        return self if self._owner is None else self._owner
 
     @property
     def is_stalled(self) -> bool:
@@ -479,10 +479,10 @@ class ResponseWriter:
 
 
 class Holding(Protocol):
-    """A connection that buffers something for its ``holder``, such as its client's address."""
+    """A connection that buffers something for its ``owner``, such as its client's address."""
 
     @property
-    def holder(self) -> Hashable:
+    def owner(self) -> Hashable:
         """Who is charged for it."""
         ...
 
@@ -493,7 +493,7 @@ class Holding(Protocol):
 class BufferBudget:
     """Bounds what all connections buffer: unfinished requests and unread responses.
 
-    Beyond ``max_bytes`` connections give up what they buffer, first those of the holder that has
+    Beyond ``max_bytes`` connections give up what they buffer, first those of the owner that has
     most, and of these the one with most; of equal ones the one that has been silent for longest.
     """
 
@@ -510,8 +510,8 @@ class BufferBudget:
         """Note that a connection buffers ``size`` bytes, and is not silent now."""
         self._drop(member)
         if size:
-            self._sizes.setdefault(member.holder, {})[member] = size
-            self._totals[member.holder] += size
+            self._sizes.setdefault(member.owner, {})[member] = size
+            self._totals[member.owner] += size
             self._total += size
         while self._total > self._max:
             sizes = self._sizes[max(self._totals, key=self._totals.__getitem__)]
@@ -520,13 +520,13 @@ class BufferBudget:
             most.give_up()
 
     def _drop(self, member: Holding) -> None:
-        sizes = self._sizes.get(member.holder, {})
+        sizes = self._sizes.get(member.owner, {})
         size = sizes.pop(member, 0)
         if size:
             self._total -= size
-            self._totals[member.holder] -= size
+            self._totals[member.owner] -= size
             if not sizes:
-                del self._sizes[member.holder], self._totals[member.holder]
+                del self._sizes[member.owner], self._totals[member.owner]
 
 
 class RequestBody:

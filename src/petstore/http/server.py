@@ -164,9 +164,9 @@ class HttpServer:
         task.add_done_callback(partial(self._note_connected, address))
 
     async def _connect(self, client: socket.socket, address: str) -> None:
-        closed, holder = partial(self._note_closed, address), self._counted_as(address)
+        closed, owner = partial(self._note_closed, address), self._counted_as(address)
         _, connection = await self._loop.connect_accepted_socket(
-            lambda: Connection(self._respond, self._shared, address, closed, holder), client
+            lambda: Connection(self._respond, self._shared, address, closed, owner), client
         )
         if self._shared.is_stopping:
             connection.finish()

@@ -42,21 +42,21 @@ _KEPT = {
 }
 
 
-async def _start(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    found = await visit.list_page("listImports")
-    return visit.page(
+async def _start(request: PageRequest, error: PetstoreError | None = None) -> Response:
+    found = await request.list_page("listImports")
+    return request.page(
         "imports.html",
         error=error,
         imports=found.value,
         cursor=found.next,
-        form=FieldSet().new(visit.form, error),
+        form=FieldSet().new(request.form, error),
         max_rows=MAX_ROWS,
         max_mebibytes=MAX_UPLOAD // 2**20,
     )
 
 
-async def _upload(visit: PageRequest) -> Response:
-    file = visit.form.file
+async def _upload(request: PageRequest) -> Response:
+    file = request.form.file
     if file is None or file.field != "file" or not (file.name or file.size):
         msg = "file: choose a file first"
         raise InvalidBody(msg)
@@ -65,38 +65,38 @@ async def _upload(visit: PageRequest) -> Response:
         raise InvalidBody(msg)
     body = FileBody(file.content, "text/csv", await digest_of(file.content))
     query = {"fileName": file.name.replace("\0", "")[-200:]}
-    found: Import = (await visit.execute("createImport", body, query=query)).value
+    found: Import = (await request.execute("createImport", body, query=query)).value
     if found.state == "open" and not found.default_status:
-        await visit.execute("updateImport", {"defaultStatus": STATUSES[0]}, path_id=found.id)
+        await request.execute("updateImport", {"defaultStatus": STATUSES[0]}, path_id=found.id)
     told = None if found.state == "open" else Notice("You sent this file before. Nothing is added.")
-    return await visit.redirect(f"/import/{found.id}", told)
+    return await request.redirect(f"/import/{found.id}", told)
 
 
-async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    return await _page(visit, await _find(visit), error)
+async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
+    return await _page(request, await _find(request), error)
 
 
 async def _page(
-    visit: PageRequest, found: Import, error: PetstoreError | None = None, *, continues: str = ""
+    request: PageRequest, found: Import, error: PetstoreError | None = None, *, continues: str = ""
 ) -> Response:
     preview, categories = _preview(found), list[tuple[str, str]]()
     if found.state == "open":
-        listed = await visit.execute("listCategories", query={"limit": 100})
+        listed = await request.execute("listCategories", query={"limit": 100})
         categories += [(str(each.id), isolated(each.name)) for each in listed.value]
     # Without names, there is one reason for all rows, and it is at the top.
     has_refused = found.refused or (preview.refused and found.mapping.name is not UNSET)
-    return visit.page(
+    return request.page(
         "import_preview.html" if found.state == "open" else "import.html",
         error=error,
         found=found,
         continues=continues,
-        refused=await _refused_rows(visit) if has_refused else [],
+        refused=await _refused_rows(request) if has_refused else [],
         kept_because=_KEPT,
         pending=_pending(found),
-        form=_form(found, categories).new(visit.form, error, _texts(found)),
-        fields_of_words=_words_form(found).new(visit.form, error, _texts(found)),
+        form=_form(found, categories).new(request.form, error, _texts(found)),
+        fields_of_words=_words_form(found).new(request.form, error, _texts(found)),
         fields_of_categories=_categories_form(found, categories).new(
-            visit.form, error, _texts(found)
+            request.form, error, _texts(found)
         ),
         fields=_FIELDS,
     )
@@ -135,8 +135,8 @@ def _pending(found: Import) -> list[tuple[str, str, str]]:
     return [(text, at, link or "Change") for applies, text, at, link in decisions if applies]
 
 
-async def _refused_rows(visit: PageRequest) -> list[list[str]]:
-    result = await visit.execute("getImportRefused", query={"limit": _REFUSED})
+async def _refused_rows(request: PageRequest) -> list[list[str]]:
+    result = await request.execute("getImportRefused", query={"limit": _REFUSED})
     assert result.response is not None  # noqa: S101 - it is a file
     assert result.response.file is not None  # noqa: S101
     with result.response.file as file:
@@ -236,17 +236,17 @@ def _texts(found: Import) -> dict[str, str]:
     }
 
 
-async def _update(visit: PageRequest) -> Response:
-    await _apply(visit, await _find(visit))
-    return await visit.redirect(f"/import/{visit.path_id}")
+async def _update(request: PageRequest) -> Response:
+    await _apply(request, await _find(request))
+    return await request.redirect(f"/import/{request.path_id}")
 
 
-async def _apply(visit: PageRequest, found: Import) -> Import:
-    now, others = _texts(found), visit.form.line(_OTHERS)
-    texts = {name: visit.form.line(name) for name in now if name in visit.form.fields}
+async def _apply(request: PageRequest, found: Import) -> Import:
+    now, others = _texts(found), request.form.line(_OTHERS)
+    texts = {name: request.form.line(name) for name in now if name in request.form.fields}
     patch: dict[str, Any] = {}
     if texts.get("hasHeader", now["hasHeader"]) != now["hasHeader"]:
-        patch["hasHeader"] = texts["hasHeader"] == "true"  # and the columns are found anew
+        patch["hasHeader"] = texts["hasHeader"] == "true"  # and the columns are found again
     else:
         patch["mapping"] = {name: integer_in(texts[name]) for name in _FIELDS if name in texts}
     if "defaultStatus" in texts:
@@ -265,47 +265,47 @@ async def _apply(visit: PageRequest, found: Import) -> Import:
         for word in _preview(found).categories
         if _CATEGORY + word.text in texts
     }
-    changed: Import = (await visit.execute("updateImport", patch)).value
+    changed: Import = (await request.execute("updateImport", patch)).value
     return changed
 
 
-async def _run(visit: PageRequest) -> Response:
-    found = await _find(visit)
-    if found.state == "open" and visit.form.fields:
-        found = await _apply(visit, found)
-    return await _step(visit, "runImport", "run")
+async def _run(request: PageRequest) -> Response:
+    found = await _find(request)
+    if found.state == "open" and request.form.fields:
+        found = await _apply(request, found)
+    return await _step(request, "runImport", "run")
 
 
-async def _undo(visit: PageRequest) -> Response:
-    return await _step(visit, "undoImport", "undo")
+async def _undo(request: PageRequest) -> Response:
+    return await _step(request, "undoImport", "undo")
 
 
-async def _step(visit: PageRequest, operation_id: str, part: str) -> Response:
-    found: Import = (await visit.execute(operation_id)).value
+async def _step(request: PageRequest, operation_id: str, part: str) -> Response:
+    found: Import = (await request.execute(operation_id)).value
     if found.waiting:
-        return await _page(visit, found, continues=part)
-    return await visit.redirect(f"/import/{found.id}")
+        return await _page(request, found, continues=part)
+    return await request.redirect(f"/import/{found.id}")
 
 
-async def _save_refused(visit: PageRequest) -> Response:
-    response = (await visit.execute("getImportRefused")).response
+async def _save_refused(request: PageRequest) -> Response:
+    response = (await request.execute("getImportRefused")).response
     assert response is not None  # noqa: S101 - it is a file
-    name = dated("refused", visit.services.clock())
+    name = dated("refused", request.services.clock())
     disposition = f'content-disposition: attachment; filename="{name}"'.encode("ascii")
     headers = [*response.headers, disposition, b"cache-control: no-store"]
     return replace(response, headers=headers)
 
 
-async def _delete(visit: PageRequest) -> Response:
-    found = await _find(visit)
-    await visit.execute("deleteImport")
+async def _delete(request: PageRequest) -> Response:
+    found = await _find(request)
+    await request.execute("deleteImport")
     name = isolated(found.file_name or "a file")
     told = f"The import of {name} is deleted." + (" Its pets stay." if found.added else "")
-    return await visit.redirect("/import", Notice(told))
+    return await request.redirect("/import", Notice(told))
 
 
-async def _find(visit: PageRequest) -> Import:
-    found: Import = (await visit.execute("getImport")).value
+async def _find(request: PageRequest) -> Import:
+    found: Import = (await request.execute("getImport")).value
     return found
 
 

@@ -65,8 +65,8 @@ def bearer_token(request: Request) -> bytes:
 def require_scope(key: Caller, scope: Scope | None, purpose: str = "") -> None:
     """Refuse a key without ``scope``; the message ends with its ``purpose``."""
     if scope is not None and scope not in key.scopes:
-        holder = "this key" if key.role is None else f"the role {key.role}"
-        msg = f"{holder} lacks the scope {scope}{purpose}"
+        who = "this key" if key.role is None else f"the role {key.role}"
+        msg = f"{who} lacks the scope {scope}{purpose}"
         challenge = f'{_CHALLENGE}, error="insufficient_scope", scope="{scope}"'
         raise MissingScope(msg, {"WWW-Authenticate": challenge})
 

@@ -8,7 +8,6 @@ from hashlib import sha256
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, cast
 
-from petstore.chores import PeriodicTask
 from petstore.errors import (
     ContentTooLarge,
     IncompleteBody,
@@ -20,6 +19,7 @@ from petstore.errors import (
 )
 from petstore.http.messages import Overload, Receive, Request
 from petstore.interface.operation import FileBody
+from petstore.periodic_tasks import PeriodicTask
 
 MERGE_PATCH = "application/merge-patch+json"
 
@@ -59,7 +59,7 @@ class BodyReader:
         self._largest = largest
         self._seconds = seconds
         self._deadlines: dict[asyncio.Task[Any], float] = {}
-        self.chore = PeriodicTask(self.end_late, 0.1, "late bodies not ended")
+        self.periodic_task = PeriodicTask(self.end_late, 0.1, "late bodies not ended")
 
     async def read(self, request: Request, receive: Receive, *, is_list: bool = False) -> bytes:
         self._check_media_type(request)

@@ -20,27 +20,27 @@ def _filters(actors: dict[str, str]) -> FieldSet:
     )
 
 
-async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    typed = _filters({}).typed(visit.form)
+async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
+    typed = _filters({}).typed(request.form)
     lines: list[HistoryLine] = []
-    cursor, following = visit.form.text("cursor"), ""
+    cursor, following = request.form.text("cursor"), ""
     if error is None:
         query = {"type": _types(typed["kind"]), "actor": typed["actor"] or None}
         try:
-            lines, following = await newest_acts(visit, query, _ON_A_PAGE, cursor)
+            lines, following = await newest_acts(request, query, _ON_A_PAGE, cursor)
         except CursorExpired:
             cursor = ""
-            lines, following = await newest_acts(visit, query, _ON_A_PAGE)
-    return visit.page(
+            lines, following = await newest_acts(request, query, _ON_A_PAGE)
+    return request.page(
         "activity.html",
         error=error,
-        form=_filters(await _actors(visit, typed["actor"])).new(visit.form, error),
+        form=_filters(await _actors(request, typed["actor"])).new(request.form, error),
         filters={name: text for name, text in typed.items() if text},
         lines=lines,
         following=following,
         is_latest=not cursor,
         is_full=len(lines) == _ON_A_PAGE,
-        now=visit.services.clock(),
+        now=request.services.clock(),
     )
 
 
@@ -56,11 +56,11 @@ def _types(kind: str) -> list[str]:
     return [each for each, its in kinds.items() if kind in ("", its)]
 
 
-async def _actors(visit: PageRequest, actor: str) -> dict[str, str]:
+async def _actors(request: PageRequest, actor: str) -> dict[str, str]:
     """Return the people and keys to choose from; the one that is wanted is among them."""
     found: dict[str, str] = {}
     for kind, operation in (("person", "listPeople"), ("key", "listKeys")):
-        page = await visit.execute(operation, query={"limit": _OFFERED})
+        page = await request.execute(operation, query={"limit": _OFFERED})
         found |= {f"{kind}/{each.id}": f"{each.name} ({kind} {each.id})" for each in page.value}
     if actor:
         found.setdefault(actor, actor.replace("/", " "))

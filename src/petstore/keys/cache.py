@@ -5,12 +5,12 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from petstore.chores import PeriodicTask
 from petstore.clock import Clock
 from petstore.coalescing import SingleFlight
 from petstore.databases.contract import Reader, Statement, Unit, read_unit
 from petstore.keys.model import Caller, Environment, digest, is_token
 from petstore.keys.store import COLUMNS, caller_of
+from petstore.periodic_tasks import PeriodicTask
 
 _SELECT_BY_DIGEST = (
     f"SELECT {', '.join(f'k.{name}' for name in COLUMNS)}, t.expires_at"  # noqa: S608 - only names
@@ -56,7 +56,7 @@ class ApiKeyCache:
         self._revision = -1
         self._on_change = on_change
 
-    def chore(self, seconds: float) -> PeriodicTask:
+    def periodic_task(self, seconds: float) -> PeriodicTask:
         return PeriodicTask(self.refresh, seconds, "cannot refresh the API key cache")
 
     def get_cached(self, token: bytes) -> Caller | None:

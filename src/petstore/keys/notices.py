@@ -1,6 +1,6 @@
 """What the owner of a key should know, told once by an event that only the key can read.
 
-The chore looks at what is saved, whichever process saved it. Every process looks. A row of
+The task looks at what is saved, whichever process saved it. Every process looks. A row of
 ``key_notices`` is inserted in the transaction of the event, and a notice whose row is there already
 is not told again.
 """
@@ -13,7 +13,6 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from petstore.chores import PeriodicTask
 from petstore.clock import DAY, MINUTE, Clock, Milliseconds, rfc3339, utc
 from petstore.databases.contract import Row, Statement, Store, Unit, upsert
 from petstore.domain.plans import UNLIMITED
@@ -22,6 +21,7 @@ from petstore.events.store import record
 from petstore.keys.model import KeyNoticeData
 from petstore.keys.store import COLUMNS, caller_of
 from petstore.limits.decide import NEVER
+from petstore.periodic_tasks import PeriodicTask
 from petstore.usage.counter import first_hour
 from petstore.usage.deprecated import (
     DeprecatedOperation,
@@ -78,7 +78,7 @@ class KeyNotices:
         self._operations = {each.operation: each for each in operations}
         self._since: Milliseconds | None = None
         self._seen: set[_Name] = set()
-        self.chore = PeriodicTask(self.look, 10, "cannot record key notices")
+        self.periodic_task = PeriodicTask(self.look, 10, "cannot record key notices")
 
     async def look(self) -> None:
         """Record an event for each notice that is due and new."""

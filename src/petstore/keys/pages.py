@@ -90,77 +90,77 @@ _FORM = FieldSet(
 _NEW_KEY = {**dict.fromkeys(_FORM.labels, ""), "plan": "free", "scopes": "orders:read pets:read"}
 
 
-async def _list(visit: PageRequest) -> Response:
-    typed = _SEARCH.typed(visit.form)
-    found = await visit.list_page("listKeys", name=typed["name"] or None)
+async def _list(request: PageRequest) -> Response:
+    typed = _SEARCH.typed(request.form)
+    found = await request.list_page("listKeys", name=typed["name"] or None)
     deprecated = Result[list[Any]]([])
-    if not (typed["name"] or visit.form.text("cursor")):
-        deprecated = await visit.execute("listDeprecations", query={"limit": 50})
-    return visit.page(
+    if not (typed["name"] or request.form.text("cursor")):
+        deprecated = await request.execute("listDeprecations", query={"limit": 50})
+    return request.page(
         "keys.html",
         deprecated=deprecated,
-        form=_SEARCH.new(visit.form, None),
+        form=_SEARCH.new(request.form, None),
         keys=found.value,
         cursor=found.next,
         kept=typed if typed["name"] else {},
     )
 
 
-async def _find(visit: PageRequest) -> Response:
+async def _find(request: PageRequest) -> Response:
     """Lead to what is searched for. Of a token, the address has the end alone: logs keep it."""
-    name = visit.form.text("name").strip()
+    name = request.form.text("name").strip()
     if name.startswith((*PREFIXES.values(),)):
         name = name[-4:]
-    return await visit.redirect(f"/keys?{urlencode({'name': name})}" if name else "/keys")
+    return await request.redirect(f"/keys?{urlencode({'name': name})}" if name else "/keys")
 
 
-async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    form = _FORM.new(visit.form, error, _NEW_KEY)
-    return visit.page("key_new.html", error=error, form=form)
+async def _new(request: PageRequest, error: PetstoreError | None = None) -> Response:
+    form = _FORM.new(request.form, error, _NEW_KEY)
+    return request.page("key_new.html", error=error, form=form)
 
 
-async def _create(visit: PageRequest) -> Response:
-    created = await visit.execute("createKey", _FORM.body(_FORM.typed(visit.form)))
-    return visit.page("key_token.html", 201, key=created.value)
+async def _create(request: PageRequest) -> Response:
+    created = await request.execute("createKey", _FORM.body(_FORM.typed(request.form)))
+    return request.page("key_token.html", 201, key=created.value)
 
 
-async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    key: Key = (await visit.execute("getKey")).value
-    usage = await usage_shown(visit, (await visit.execute("getKeyUsage")).value, key.id)
-    return visit.page(
+async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
+    key: Key = (await request.execute("getKey")).value
+    usage = await usage_shown(request, (await request.execute("getKeyUsage")).value, key.id)
+    return request.page(
         "key.html",
         error=error,
         key=key,
-        form=_FORM.shown(_FORM.texts(key), "", visit.form, error),
-        history=await history_of(visit, f"key/{key.id}"),
+        form=_FORM.shown(_FORM.texts(key), "", request.form, error),
+        history=await history_of(request, f"key/{key.id}"),
         graces=GRACES[:-1],
         **usage,
     )
 
 
-async def _update(visit: PageRequest) -> Response:
-    if (await visit.execute("getKey")).value.state == "revoked":
+async def _update(request: PageRequest) -> Response:
+    if (await request.execute("getKey")).value.state == "revoked":
         msg = "somebody else revoked this key"
         raise PreconditionFailed(msg)
-    before, key = await visit.change("Key", _FORM)
+    before, key = await request.change("Key", _FORM)
     texts = _FORM.texts(before)
     if before.expires_at not in (None, key.expires_at):
         texts["expiresAt"] = rfc3339(milliseconds(before.expires_at))
-    return await visit.tell_change(_path(visit), isolated(key.name), texts, _FORM.texts(key))
+    return await request.tell_change(_path(request), isolated(key.name), texts, _FORM.texts(key))
 
 
-async def _rotate(visit: PageRequest) -> Response:
-    return await rotate(visit, "rotateKey", _path(visit))
+async def _rotate(request: PageRequest) -> Response:
+    return await rotate(request, "rotateKey", _path(request))
 
 
-async def _revoke(visit: PageRequest) -> Response:
-    key: Key = (await visit.execute("getKey")).value
-    await visit.execute("revokeKey")
-    return await visit.redirect("/keys", Notice(f"{isolated(key.name)} is revoked."))
+async def _revoke(request: PageRequest) -> Response:
+    key: Key = (await request.execute("getKey")).value
+    await request.execute("revokeKey")
+    return await request.redirect("/keys", Notice(f"{isolated(key.name)} is revoked."))
 
 
-def _path(visit: PageRequest) -> str:
-    return f"/keys/{visit.path_id}"
+def _path(request: PageRequest) -> str:
+    return f"/keys/{request.path_id}"
 
 
 _unban = executes("unbanKey", "The ban is lifted.", "/keys/{}")

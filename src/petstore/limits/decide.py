@@ -44,7 +44,7 @@ NO_BANS = BanRules(min_strikes=UNLIMITED)
 
 
 class Budget(NamedTuple):
-    """How many each holder has in a minute: its ``name`` for the log, its ``words`` for the caller.
+    """Requests of each subject a minute: its ``name`` for the log, its ``words`` for the caller.
 
     ``capacity`` is how many windows a process remembers.
     """
@@ -169,11 +169,11 @@ class RateLimiter(Protocol):
         ``verdict`` says whether they were charged.
         """
 
-    async def take_of(self, budget: Budget, holder: str) -> Decision:
-        """Judge what ``holder`` does within a ``budget``, and charge it if it is admitted."""
+    async def take_of(self, budget: Budget, subject: str) -> Decision:
+        """Judge what ``subject`` does within a ``budget``, and charge it if it is admitted."""
 
-    async def look_at(self, budget: Budget, holder: str) -> Decision:
-        """Describe the window of ``holder`` without charging anything."""
+    async def look_at(self, budget: Budget, subject: str) -> Decision:
+        """Describe the window of ``subject`` without charging anything."""
 
     async def heartbeat(self) -> None:
         """Announce this process to the others. Call it each second."""

@@ -99,11 +99,11 @@ class MemoryLimiter:
             self._keep(key.id, after)
         return decision
 
-    async def take_of(self, budget: Budget, holder: str) -> Decision:
-        return self._minutes_of(budget).take(holder, budget.per_minute)
+    async def take_of(self, budget: Budget, subject: str) -> Decision:
+        return self._minutes_of(budget).take(subject, budget.per_minute)
 
-    async def look_at(self, budget: Budget, holder: str) -> Decision:
-        return self._minutes_of(budget).look(holder, budget.per_minute)
+    async def look_at(self, budget: Budget, subject: str) -> Decision:
+        return self._minutes_of(budget).look(subject, budget.per_minute)
 
     async def save(self) -> None:
         """Save every state that changed since the last time, and forget idle keys."""

@@ -125,10 +125,10 @@ class RedisRateLimiter:
         self._unsaved.put(key.id, judged.state)
         return _decision(call, limits, judged)
 
-    async def judge_minute(self, mode: Mode, budget: Budget, holder: str) -> Decision:
+    async def judge_minute(self, mode: Mode, budget: Budget, subject: str) -> Decision:
         limits = Limits(budget.per_minute, UNLIMITED)
         call = JudgeCall(mode, *limits, NEVER, NO_BANS, UNLIMITED, 0, _MINUTE_LIFETIME, _FRESH)
-        name = f"petstore:{budget.name}:{{{holder}}}"
+        name = f"petstore:{budget.name}:{{{subject}}}"
         return _decision(call, limits, _decode(await self._script.run(name, _encode(call))))
 
     async def heartbeat(self) -> tuple[int, Milliseconds]:
@@ -222,11 +222,11 @@ class RedisLimiter:
     async def charge(self, key: Caller, requests: int, taken: Decision | None = None) -> Decision:
         return await self._judge("charge", key, requests, taken)
 
-    async def take_of(self, budget: Budget, holder: str) -> Decision:
-        return await self._judge_minute("take", budget, holder)
+    async def take_of(self, budget: Budget, subject: str) -> Decision:
+        return await self._judge_minute("take", budget, subject)
 
-    async def look_at(self, budget: Budget, holder: str) -> Decision:
-        return await self._judge_minute("look", budget, holder)
+    async def look_at(self, budget: Budget, subject: str) -> Decision:
+        return await self._judge_minute("look", budget, subject)
 
     async def heartbeat(self) -> None:
         try:
@@ -261,16 +261,16 @@ class RedisLimiter:
             return await local.charge(key, requests, taken)
         return await (local.take(key) if mode == "take" else local.look(key))
 
-    async def _judge_minute(self, mode: Mode, budget: Budget, holder: str) -> Decision:
+    async def _judge_minute(self, mode: Mode, budget: Budget, subject: str) -> Decision:
         local = self._local
         if local is None:
             try:
-                return await self._shared.judge_minute(mode, budget, holder)
+                return await self._shared.judge_minute(mode, budget, subject)
             except RedisUnavailable as error:
                 local = self._fall_back(error)
         per_minute, _ = Limits(budget.per_minute, UNLIMITED).share(self._processes)
         judge = local.take_of if mode == "take" else local.look_at
-        return await judge(budget._replace(per_minute=per_minute), holder)
+        return await judge(budget._replace(per_minute=per_minute), subject)
 
     def _fall_back(self, error: RedisUnavailable) -> MemoryLimiter:
         if self._local is None:

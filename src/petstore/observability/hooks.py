@@ -119,8 +119,8 @@ class _ObservedLimiter:
     def charge(self, *charged: Any) -> Coroutine[Any, Any, Decision]:
         return _observed(self._charge, self._limiter.charge(*charged))
 
-    def take_of(self, budget: Budget, holder: str) -> Coroutine[Any, Any, Decision]:
-        return _observed(self._take, self._limiter.take_of(budget, holder))
+    def take_of(self, budget: Budget, subject: str) -> Coroutine[Any, Any, Decision]:
+        return _observed(self._take, self._limiter.take_of(budget, subject))
 
 
 async def _observed(begin: Callable[[], End], call: Awaitable[T]) -> T:

@@ -5,7 +5,6 @@ from shutil import disk_usage
 from time import perf_counter
 from typing import TYPE_CHECKING, cast, get_args
 
-from petstore.chores import PeriodicTask
 from petstore.databases.backups import last_backup
 from petstore.databases.contract import Statement, Store
 from petstore.databases.sqlite import SqliteStore
@@ -21,6 +20,7 @@ from petstore.observability import metrics
 from petstore.observability.hooks import End
 from petstore.observability.metrics import METHODS, observe
 from petstore.observability.registry import Registry
+from petstore.periodic_tasks import PeriodicTask
 from petstore.settings import Settings, is_postgres
 
 if TYPE_CHECKING:
@@ -125,8 +125,8 @@ class Metrics:
 
         registry.report_shared(metrics.FEED_LAG, lambda: lag)
         if is_postgres(self._settings.database):
-            chore = PeriodicTask(measure_lag, _FEED_LAG_SECONDS, "lag of the feed not measured")
-            registry.chores.append(chore)
+            task = PeriodicTask(measure_lag, _FEED_LAG_SECONDS, "lag of the feed not measured")
+            registry.periodic_tasks.append(task)
 
 
 class _StoreMetrics:
@@ -218,7 +218,7 @@ def report_backlog(
 
     registry.report_shared(OLDEST_DELIVERY, age)
     registry.report_shared(WEBHOOKS_DISABLED, lambda: backlog.disabled)
-    registry.chores.append(PeriodicTask(read, _BACKLOG_SECONDS, "deliveries not counted"))
+    registry.periodic_tasks.append(PeriodicTask(read, _BACKLOG_SECONDS, "deliveries not counted"))
 
 
 _LAG_SECONDS = 0.1
@@ -236,7 +236,9 @@ def report_process(registry: Registry, worker: str) -> None:
         registry.report(MEMORY, lambda: int(_STATM.read_text("ascii").split()[1]) * page, worker)
         registry.report(OPEN_FILES, _open_files, worker)
     measure_lag = lag_meter(registry.samples(LAG)[()])
-    registry.chores.append(PeriodicTask(measure_lag, _LAG_SECONDS, "event loop lag not measured"))
+    registry.periodic_tasks.append(
+        PeriodicTask(measure_lag, _LAG_SECONDS, "event loop lag not measured")
+    )
 
 
 def lag_meter(

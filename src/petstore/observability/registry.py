@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from petstore.chores import PeriodicTask, attempt, background
 from petstore.http.messages import Receive, Request, Response
 from petstore.http.server import ConnectionLimits, HttpServer
 from petstore.observability.metrics import (
@@ -35,6 +34,7 @@ from petstore.observability.metrics import (
     Sample,
     Samples,
 )
+from petstore.periodic_tasks import PeriodicTask, attempt, background
 
 _MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PUBLISH_SECONDS = 1
@@ -78,7 +78,7 @@ class Registry:
         self._shared_readers: dict[tuple[Metric, Labels], Callable[[], float]] = {}
         # One thread, so samples are written in the order in which they were taken.
         self._disk = ThreadPoolExecutor(1, "metrics")
-        self.chores: list[PeriodicTask] = []
+        self.periodic_tasks: list[PeriodicTask] = []
         self.report(CRASHES, lambda: crashes)
         self.report(WORKERS, lambda: int(serves))
         self.report_shared(WORKERS_CONFIGURED, lambda: shared.workers)
@@ -105,7 +105,7 @@ class Registry:
         server = HttpServer(self._respond, self._listener, _LIMITS)
         serving = asyncio.create_task(server.serve())
         try:
-            async with background(publish, *self.chores):
+            async with background(publish, *self.periodic_tasks):
                 yield
         finally:
             server.stop()

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET, json, msgpack
 
-from petstore.chores import PeriodicTask
 from petstore.clock import DAY, Clock, Milliseconds
 from petstore.databases.contract import Row, Statement, Store, Unit, placeholder_list
 from petstore.databases.pages import opaque_parameter
@@ -26,6 +25,7 @@ from petstore.orders.model import (
     without_personal_data,
 )
 from petstore.orders.store import WORDS, order_event, search_orders
+from petstore.periodic_tasks import PeriodicTask
 
 _BATCH = 100
 _PAUSE_SECONDS = 0.05

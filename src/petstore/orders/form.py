@@ -20,9 +20,9 @@ from petstore.pets.model import Pet
 _OPEN_PAGES_READ = 3  # of open orders: no shop has more than 300 of a kind
 
 
-def order_form(visit: PageRequest, order: Order | None = None) -> FieldSet:
+def order_form(request: PageRequest, order: Order | None = None) -> FieldSet:
     """Return what can be typed of an order: of a returned one its refund and reason, too."""
-    zone, currency = visit.time_zone, visit.services.currency
+    zone, currency = request.time_zone, request.services.currency
 
     def shown_date(order: Order) -> str:
         if order.ship_date is UNSET:
@@ -90,29 +90,29 @@ class Card(NamedTuple):
         }
 
 
-def days_late(order: Order, visit: PageRequest) -> int:
+def days_late(order: Order, request: PageRequest) -> int:
     if order.ship_date is UNSET or order.status not in OPEN_STATUSES:
         return 0
-    return max(0, (visit.today - local_time(order.ship_date, visit.time_zone).date()).days)
+    return max(0, (request.today - local_time(order.ship_date, request.time_zone).date()).days)
 
 
 async def open_orders(
-    visit: PageRequest, status: OrderStatus, cursor: str = ""
+    request: PageRequest, status: OrderStatus, cursor: str = ""
 ) -> tuple[list[Order], str]:
     """Return open orders, the latest first, and the cursor of others if they are too many."""
     orders = list[Order]()
     for _ in range(_OPEN_PAGES_READ):
         query = {"status": status, "limit": 100, "cursor": cursor or None}
-        found = await visit.execute("listOrders", query=query)
+        found = await request.execute("listOrders", query=query)
         orders += found.value
         cursor = found.next
         if not cursor:
             break
-    return sorted(orders, key=lambda order: -days_late(order, visit)), cursor
+    return sorted(orders, key=lambda order: -days_late(order, request)), cursor
 
 
-def card_of(visit: PageRequest, order: Order, pet: Pet | None) -> Card:
-    return Card(order, pet, utc(visit.services.clock()), days_late(order, visit))
+def card_of(request: PageRequest, order: Order, pet: Pet | None) -> Card:
+    return Card(order, pet, utc(request.services.clock()), days_late(order, request))
 
 
 class Sale(NamedTuple):
@@ -123,17 +123,17 @@ class Sale(NamedTuple):
     at: Milliseconds
 
 
-async def latest_order(visit: PageRequest, pet: Pet) -> Order | None:
+async def latest_order(request: PageRequest, pet: Pet) -> Order | None:
     latest = {"petId": pet.id, "sort": "-id", "limit": 1}
-    orders: Sequence[Order] = (await visit.execute("listOrders", query=latest)).value
+    orders: Sequence[Order] = (await request.execute("listOrders", query=latest)).value
     return orders[0] if orders else None
 
 
-async def sale_of(visit: PageRequest, pet: Pet, history: History) -> Sale | None:
+async def sale_of(request: PageRequest, pet: Pet, history: History) -> Sale | None:
     """Return how a sold pet was sold, ``None`` if it is not sold or nothing is known."""
     if pet.status != "sold":
         return None
-    line, order = history.change_of("status"), await latest_order(visit, pet)
+    line, order = history.change_of("status"), await latest_order(request, pet)
     # Somebody may have made the pet available since, and marked it as sold.
     if (
         order is None

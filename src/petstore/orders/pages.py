@@ -66,21 +66,21 @@ class _Search(NamedTuple):
 # The list
 
 
-async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    form, tab = _FILTERS.new(visit.form, error), _tab(visit)
+async def _list(request: PageRequest, error: PetstoreError | None = None) -> Response:
+    form, tab = _FILTERS.new(request.form, error), _tab(request)
     search, orders, cursor = _Search(None), list[Order](), ""
     if error is None:
-        search = await _search(visit, form.typed)
-        orders, cursor = await _orders(visit, search, tab)
+        search = await _search(request, form.typed)
+        orders, cursor = await _orders(request, search, tab)
     kept = {name: text for name, text in form.typed.items() if text}
     tabs = [
-        (name, label, None if kept or name == _ALL else await _count(visit, name))
+        (name, label, None if kept or name == _ALL else await _count(request, name))
         for name, label in _TABS.items()
     ]
-    cards = await _cards(visit, orders)
+    cards = await _cards(request, orders)
     pets = [*search.pets, *(card.pet for card in cards if card.pet is not None)]
     here = {"status": tab, **kept}
-    page = visit.page(
+    page = request.page(
         "orders.html",
         error=error,
         form=form,
@@ -91,93 +91,93 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         tabs=tabs,
         kept=kept,
         here=here,
-        back=f"/orders?{urlencode({**here, 'cursor': visit.form.text('cursor')})}",
-        names=await visit.category_names({pet.category_id for pet in pets}),
+        back=f"/orders?{urlencode({**here, 'cursor': request.form.text('cursor')})}",
+        names=await request.category_names({pet.category_id for pet in pets}),
     )
     if error:
         return page
-    return await visit.list_response("/orders", here, Result(orders, cursor), page)
+    return await request.list_response("/orders", here, Result(orders, cursor), page)
 
 
-def _tab(visit: PageRequest) -> str:
+def _tab(request: PageRequest) -> str:
     """Return the tab of the address: without one, what is found of all orders, or what to do."""
-    tab = visit.form.text("status")
+    tab = request.form.text("status")
     if tab in _TABS:
         return tab
-    return _ALL if any(_FILTERS.typed(visit.form).values()) else "placed"
+    return _ALL if any(_FILTERS.typed(request.form).values()) else "placed"
 
 
-async def _count(visit: PageRequest, status: str) -> int | None:
+async def _count(request: PageRequest, status: str) -> int | None:
     query = {"status": status, "limit": 1, "count": True}
-    return (await visit.execute("listOrders", query=query)).total
+    return (await request.execute("listOrders", query=query)).total
 
 
-async def _search(visit: PageRequest, wanted: Texts) -> _Search:
-    typed, range_ = wanted["find"], _range(visit, wanted)
+async def _search(request: PageRequest, wanted: Texts) -> _Search:
+    typed, range_ = wanted["find"], _range(request, wanted)
     if not typed:
         return _Search(range_)
     named = _NUMBER.fullmatch(typed)
-    if typed.isdecimal() and await _is_of_a_buyer(visit, typed):
+    if typed.isdecimal() and await _is_of_a_buyer(request, typed):
         named = None  # digits of a telephone number
     if named:
         kind, number = named["kind"].lower(), typed_id(named["number"])
-        pet = None if kind == "order" else await visit.find_pet(number)
+        pet = None if kind == "order" else await request.find_pet(number)
         if kind == "pet":
             return _Search({**range_, "petId": number}, pets=[pet] if pet else [])
         try:
-            order = (await visit.execute("getOrder", path_id=number or 0)).value
+            order = (await request.execute("getOrder", path_id=number or 0)).value
             return _Search(None, order, [pet] if pet else [])
         except NotFound:
             if pet is not None:
                 return _Search({**range_, "petId": pet.id}, pets=[pet])
-    return await _search_text(visit, typed, range_)
+    return await _search_text(request, typed, range_)
 
 
-async def _is_of_a_buyer(visit: PageRequest, typed: str) -> bool:
+async def _is_of_a_buyer(request: PageRequest, typed: str) -> bool:
     query = {"buyer": typed[:MAX_SEARCHED], "limit": 1}
-    return bool((await visit.execute("listOrders", query=query)).value)
+    return bool((await request.execute("listOrders", query=query)).value)
 
 
-async def _search_text(visit: PageRequest, typed: str, range_: Mapping[str, Any]) -> _Search:
+async def _search_text(request: PageRequest, typed: str, range_: Mapping[str, Any]) -> _Search:
     if len(typed) > MAX_SEARCHED:
         return _Search(None)
-    pets = await _pets(visit, typed)
-    if await _is_of_a_buyer(visit, typed):
+    pets = await _pets(request, typed)
+    if await _is_of_a_buyer(request, typed):
         return _Search({**range_, "buyer": typed}, pets=pets)
     return _Search({**range_, "petId": pets[0].id} if len(pets) == 1 else None, pets=pets)
 
 
-def _range(visit: PageRequest, wanted: Texts) -> dict[str, Any]:
+def _range(request: PageRequest, wanted: Texts) -> dict[str, Any]:
     query: dict[str, Any] = {}
     names = {"from": ("deliveredSince", 0), "to": ("deliveredBefore", 1)}
     for field, (name, days) in names.items():
         if wanted[field]:
             try:
                 day = date.fromisoformat(wanted[field]) + timedelta(days=days)
-                query[name] = datetime(day.year, day.month, day.day, tzinfo=visit.time_zone)
+                query[name] = datetime(day.year, day.month, day.day, tzinfo=request.time_zone)
             except (ValueError, OverflowError):
                 msg = f"{field}: expected a date such as 2026-12-24"
                 raise InvalidParameter(msg) from None
     return query
 
 
-async def _pets(visit: PageRequest, typed: str) -> Sequence[Pet]:
+async def _pets(request: PageRequest, typed: str) -> Sequence[Pet]:
     query = {"name": typed, "limit": _MOST_NAMED}
-    found: Sequence[Pet] = (await visit.execute("listPets", query=query)).value
+    found: Sequence[Pet] = (await request.execute("listPets", query=query)).value
     same = [pet for pet in found if name_key(pet.name) == name_key(typed)]
     return same or found
 
 
-async def _orders(visit: PageRequest, search: _Search, tab: str) -> tuple[list[Order], str]:
+async def _orders(request: PageRequest, search: _Search, tab: str) -> tuple[list[Order], str]:
     if search.order is not None:
         return [search.order], ""
     if search.query is None:
         return [], ""
-    cursor = visit.form.text("cursor")
+    cursor = request.form.text("cursor")
     if not search.query and tab in OPEN_STATUSES:
-        return await open_orders(visit, tab, cursor)
+        return await open_orders(request, tab, cursor)
     query = {"limit": _ON_A_PAGE, "cursor": cursor or None, **_list_query(search, tab)}
-    found = await visit.execute("listOrders", query=query)
+    found = await request.execute("listOrders", query=query)
     return found.value, found.next
 
 
@@ -190,28 +190,28 @@ def _list_query(search: _Search, tab: str) -> dict[str, Any]:
     return query
 
 
-async def _cards(visit: PageRequest, orders: Sequence[Order]) -> list[Card]:
-    pets = await visit.pets_of({order.pet_id for order in orders})
-    return [card_of(visit, order, pets.get(order.pet_id)) for order in orders]
+async def _cards(request: PageRequest, orders: Sequence[Order]) -> list[Card]:
+    pets = await request.pets_of({order.pet_id for order in orders})
+    return [card_of(request, order, pets.get(order.pet_id)) for order in orders]
 
 
 # One order
 
 
 async def _show(
-    visit: PageRequest, error: PetstoreError | None = None, wanted: OrderStatus | None = None
+    request: PageRequest, error: PetstoreError | None = None, wanted: OrderStatus | None = None
 ) -> Response:
-    order: Order = (await visit.execute("getOrder")).value
-    (card,) = await _cards(visit, [order])
-    history = await history_of(visit, f"order/{order.id}")
-    fields = order_form(visit, order)
-    form = fields.shown(fields.texts(order), Result(order).version, visit.form, error)
+    order: Order = (await request.execute("getOrder")).value
+    (card,) = await _cards(request, [order])
+    history = await history_of(request, f"order/{order.id}")
+    fields = order_form(request, order)
+    form = fields.shown(fields.texts(order), Result(order).version, request.form, error)
     told = ""
     if error is not None and not isinstance(error, InvalidBody):
-        told = _conflict(visit, card, history, wanted)
+        told = _conflict(request, card, history, wanted)
         if wanted is not None or not isinstance(error, PreconditionFailed):
             form = form._replace(problem=Problem("", told), is_conflict=False)
-    return visit.page(
+    return request.page(
         "order.html",
         error=error,
         card=card,
@@ -219,22 +219,22 @@ async def _show(
         told=told,
         history=history,
         refund={
-            name: typed for name in ("refund", "returnReason") if (typed := visit.form.line(name))
+            name: typed for name in ("refund", "returnReason") if (typed := request.form.line(name))
         },
     )
 
 
-async def _move(visit: PageRequest, status: OrderStatus) -> Response:
-    body = order_form(visit).patch(visit.form) | {"status": status}
+async def _move(request: PageRequest, status: OrderStatus) -> Response:
+    body = order_form(request).patch(request.form) | {"status": status}
     for name in ("cancelReason", "returnReason"):
-        if reason := visit.form.line(name):
+        if reason := request.form.line(name):
             body[name] = reason
-    if refund := visit.form.line("refund"):
-        body["refund"] = _typed_refund(refund, visit.services.currency)
-    changed = await visit.execute("updateOrder", body)
-    (card,) = await _cards(visit, [changed.value])
-    path = page_address(visit.form.text("back")) or f"/orders/{visit.path_id}"
-    return await visit.redirect(path, _told(visit, card))
+    if refund := request.form.line("refund"):
+        body["refund"] = _typed_refund(refund, request.services.currency)
+    changed = await request.execute("updateOrder", body)
+    (card,) = await _cards(request, [changed.value])
+    path = page_address(request.form.text("back")) or f"/orders/{request.path_id}"
+    return await request.redirect(path, _told(request, card))
 
 
 def _typed_refund(typed: str, currency: str) -> int | InvalidBody | None:
@@ -244,7 +244,7 @@ def _typed_refund(typed: str, currency: str) -> int | InvalidBody | None:
         return error
 
 
-def _told(visit: PageRequest, card: Card) -> Notice:
+def _told(request: PageRequest, card: Card) -> Notice:
     order, pet = card.order, isolated(card.pet_name)
     freed = f" {pet} is available again." if card.is_available else ""
     if order.status == "approved":
@@ -258,34 +258,36 @@ def _told(visit: PageRequest, card: Card) -> Notice:
         if order.refund and order.currency:
             back = f", and {money_in_words(order.refund, order.currency)} refunded"
         return Notice(f"Order {order.id} is returned{back}.{freed}")
-    fields = {**order_form(visit).texts(order), "once": Result(order).version}
+    fields = {**order_form(request).texts(order), "once": Result(order).version}
     undo = Undo(f"/pets/{order.pet_id}/reserve", fields, "Reserve again")
     return Notice(f"Order {order.id} is cancelled.{freed}", undo)
 
 
-async def _change(visit: PageRequest) -> Response:
-    path = f"/orders/{visit.path_id}"
-    before: Order = (await visit.execute("getOrder")).value
-    fields = order_form(visit, before)
-    body = fields.patch(visit.form)
+async def _change(request: PageRequest) -> Response:
+    path = f"/orders/{request.path_id}"
+    before: Order = (await request.execute("getOrder")).value
+    fields = order_form(request, before)
+    body = fields.patch(request.form)
     if not body:
-        return await visit.redirect(path)
-    changed = await visit.execute("updateOrder", body)
+        return await request.redirect(path)
+    changed = await request.execute("updateOrder", body)
     back, now = fields.texts(before), fields.texts(changed.value)
     if back["shipDate"] != now["shipDate"]:
         back["shipDate"] = exact(before.ship_date)
-    return await visit.tell_change(path, f"Order {before.id}", back, now, changed.version)
+    return await request.tell_change(path, f"Order {before.id}", back, now, changed.version)
 
 
-def _conflict(visit: PageRequest, card: Card, history: History, wanted: OrderStatus | None) -> str:
+def _conflict(
+    request: PageRequest, card: Card, history: History, wanted: OrderStatus | None
+) -> str:
     """Return why an order did not change: what others, or the time, did since the person looked."""
-    order, until = card.order, visit.form.text("until")
+    order, until = card.order, request.form.text("until")
     if order.status == wanted:
         return f"Order {order.id} is {order.status} already."
     if order.status == "cancelled" and (ended := _ended(until, card.now)):
         return f"The time to approve order {order.id} ended {ended} ago. The order is cancelled."
     line, done = history.change_of("status"), f"{order.status} order {order.id}"
-    if order.status == visit.form.text("seen"):
+    if order.status == request.form.text("seen"):
         line, done = next(iter(history.lines), None), f"changed order {order.id}"
     told = f"Somebody else {done} while this page was open."
     if line is not None:
@@ -314,17 +316,20 @@ _EXPORTED = (
 )
 
 
-async def _download(visit: PageRequest) -> Response:
-    search, delimiter = await _search(visit, _FILTERS.typed(visit.form)), delimiter_of(visit.form)
+async def _download(request: PageRequest) -> Response:
+    search, delimiter = (
+        await _search(request, _FILTERS.typed(request.form)),
+        delimiter_of(request.form),
+    )
     found = 0 if search.order is None else search.order.pet_id
     query = _list_query(
-        search if search.query is not None else _Search({"petId": found}), _tab(visit)
+        search if search.query is not None else _Search({"petId": found}), _tab(request)
     )
 
     async def rows_of(orders: Sequence[Order]) -> list[dict[str, Any]]:
-        pets = await visit.pets_of({order.pet_id for order in orders})
-        names = await visit.category_names({pet.category_id for pet in pets.values()})
-        sellers = await _sellers(visit, orders)
+        pets = await request.pets_of({order.pet_id for order in orders})
+        names = await request.category_names({pet.category_id for pet in pets.values()})
+        sellers = await _sellers(request, orders)
         rows = []
         for order in orders:
             row = to_builtins(order, builtin_types=[datetime])
@@ -336,20 +341,20 @@ async def _download(visit: PageRequest) -> Response:
                     row[name] = amount_cell(row[name], row["currency"], delimiter)
             for name in _TIMES:
                 if name in row:  # as spreadsheets read it, by the clocks of the store
-                    row[name] = f"{local_time(row[name], visit.time_zone):%Y-%m-%d %H:%M:%S}"
+                    row[name] = f"{local_time(row[name], request.time_zone):%Y-%m-%d %H:%M:%S}"
             rows.append(row)
         return rows
 
-    return await download_list(visit, "orders", _EXPORTED, "listOrders", query, rows_of)
+    return await download_list(request, "orders", _EXPORTED, "listOrders", query, rows_of)
 
 
-async def _sellers(visit: PageRequest, orders: Sequence[Order]) -> dict[int, str]:
+async def _sellers(request: PageRequest, orders: Sequence[Order]) -> dict[int, str]:
     events = []
     for order in orders:
         if order.delivered_at is not UNSET:
             wanted = {"resource": f"order/{order.id}", "type": ["order.delivered"]}
-            events += await newest_events(visit, 1, **wanted)
-    lines = await lines_of(visit, events)
+            events += await newest_events(request, 1, **wanted)
+    lines = await lines_of(request, events)
     return {each.data["id"]: line.who for each, line in zip(events, lines, strict=True)}
 
 

@@ -12,7 +12,6 @@ from typing import TypeAlias
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from petstore.chores import PeriodicTask
 from petstore.clock import MINUTE, Clock, Milliseconds, milliseconds, milliseconds_up, utc
 from petstore.databases.contract import Reader, Row, Statement, Store, Unit, placeholders
 from petstore.databases.pages import (
@@ -46,6 +45,7 @@ from petstore.orders.model import (
     patched,
     without_personal_data,
 )
+from petstore.periodic_tasks import PeriodicTask
 from petstore.pets.model import PETS, Pet, PetStatus
 
 _SELECT = f"SELECT {ORDERS.columns} FROM orders"  # noqa: S608 - only names
@@ -402,7 +402,7 @@ class Reservations:
         self._next: Milliseconds | None = None
         self._noted: Milliseconds | None = None  # the earliest since the database was last read
         self._settling = asyncio.Lock()
-        self.chore = PeriodicTask(
+        self.periodic_task = PeriodicTask(
             self.refresh, 1, "lapsed reservations were not released", at_start=True
         )
 

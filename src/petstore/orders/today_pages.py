@@ -48,32 +48,32 @@ class _Takings(NamedTuple):
         }
 
 
-async def _show(visit: PageRequest) -> Response:
-    placed, more_placed = await open_orders(visit, "placed")
-    approved, more_approved = await open_orders(visit, "approved")
+async def _show(request: PageRequest) -> Response:
+    placed, more_placed = await open_orders(request, "placed")
+    approved, more_approved = await open_orders(request, "approved")
     failing = {"failing": "true", "limit": 1}
     kinds = [each for each in EVENT_TYPES if kind_of(each) in _RESOURCES]
-    by, own = {"type": kinds}, visit.author.actor
-    others, _ = await newest_acts(visit, by, _ACTS, pages=_PAGES_READ, not_by=own)
-    categories = (await visit.execute("listCategories", query={"limit": _READ})).value
-    return visit.page(
+    by, own = {"type": kinds}, request.author.actor
+    others, _ = await newest_acts(request, by, _ACTS, pages=_PAGES_READ, not_by=own)
+    categories = (await request.execute("listCategories", query={"limit": _READ})).value
+    return request.page(
         "today.html",
         counts=[
             ("placed", "To approve", len(placed), more_placed),
             ("approved", "To hand over", len(approved), more_approved),
         ],
-        tasks=await _tasks(visit, [*placed, *approved]),
-        periods=await _periods(visit),
-        lowest=(await stock_of(visit, {each.id: each for each in categories}))[:_LOWEST],
-        has_failing_webhooks=visit.may("listWebhooks")
-        and bool((await visit.execute("listWebhooks", query=failing)).value),
+        tasks=await _tasks(request, [*placed, *approved]),
+        periods=await _periods(request),
+        lowest=(await stock_of(request, {each.id: each for each in categories}))[:_LOWEST],
+        has_failing_webhooks=request.may("listWebhooks")
+        and bool((await request.execute("listWebhooks", query=failing)).value),
         others=others,
-        now=visit.services.clock(),
-        moment=utc(visit.services.clock()),
+        now=request.services.clock(),
+        moment=utc(request.services.clock()),
     )
 
 
-async def _tasks(visit: PageRequest, orders: Sequence[Order]) -> list[_Task]:
+async def _tasks(request: PageRequest, orders: Sequence[Order]) -> list[_Task]:
     """Return what to do first: what is late, then what is due, then the oldest of the others."""
 
     def due(order: Order) -> tuple[bool, datetime]:
@@ -81,12 +81,12 @@ async def _tasks(visit: PageRequest, orders: Sequence[Order]) -> list[_Task]:
         return moment is None, moment or order.placed_at
 
     first = sorted(orders, key=due)[:_TO_DO]
-    pets = await visit.pets_of({order.pet_id for order in first})
+    pets = await request.pets_of({order.pet_id for order in first})
     return [
         _Task(
-            card_of(visit, order, pets.get(order.pet_id)),
+            card_of(request, order, pets.get(order.pet_id)),
             moment := _due(order),
-            (local_time(moment, visit.time_zone).date() - visit.today).days if moment else 1,
+            (local_time(moment, request.time_zone).date() - request.today).days if moment else 1,
         )
         for order in first
     ]
@@ -97,12 +97,12 @@ def _due(order: Order) -> datetime | None:
     return None if moment is UNSET else moment
 
 
-async def _periods(visit: PageRequest) -> list[_Takings]:
-    currency, today = visit.services.currency, visit.today
+async def _periods(request: PageRequest) -> list[_Takings]:
+    currency, today = request.services.currency, request.today
     monday = today - today.weekday() * _ONE_DAY
     first, same_day = monday - 7 * _ONE_DAY, today - 7 * _ONE_DAY
     query = {"from": first, "to": today}
-    sales: Sales = (await visit.execute("getSales", query=query)).value
+    sales: Sales = (await request.execute("getSales", query=query)).value
 
     def total(since: date, until: date) -> list[SalesRow]:
         rows = (row for row in sales.rows if row.day and since <= row.day <= until)

@@ -32,12 +32,12 @@ class _OwnName(Struct, frozen=True):
     name: PersonName
 
 
-async def _password_again(visit: PageRequest, error: PetstoreError) -> Response:
-    return await _show(visit, error, problem_of(error, _LABELS))
+async def _password_again(request: PageRequest, error: PetstoreError) -> Response:
+    return await _show(request, error, problem_of(error, _LABELS))
 
 
 async def _show(
-    visit: PageRequest, error: PetstoreError | None = None, problem: Problem | None = None
+    request: PageRequest, error: PetstoreError | None = None, problem: Problem | None = None
 ) -> Response:
     """Return the page as it is now.
 
@@ -45,60 +45,62 @@ async def _show(
     """
     if isinstance(error, (MissingKey, NotFound)):
         raise type(error)(error.message)
-    session, caller, wrong = visit.session, visit.caller, problem
+    session, caller, wrong = request.session, request.caller, problem
     account, forms = None, dict[str, Any]()
     if caller.kind == "person":
-        account = await visit.sessions.read_account(caller.id)
+        account = await request.sessions.read_account(caller.id)
         texts = _FORM.texts(account.caller)
-        forms["form"] = form = _FORM.shown(texts, "", visit.form, None if problem else error)
+        forms["form"] = form = _FORM.shown(texts, "", request.form, None if problem else error)
         problem = problem or form.problem
-    return visit.page(
+    return request.page(
         "account.html",
         error=error,
         account=account,
         problem=problem,
         wrong=wrong,
         **forms,
-        devices=await visit.sessions.devices(caller.id),
+        devices=await request.sessions.devices(caller.id),
         own=session and session.device,
         shortest=MIN_LENGTH,
     )
 
 
-async def _rename(visit: PageRequest) -> Response:
-    session = _person_of(visit)
-    account = await visit.sessions.read_account(session.caller.id)
-    _FORM.require_unchanged(visit.form, account.caller)
+async def _rename(request: PageRequest) -> Response:
+    session = _person_of(request)
+    account = await request.sessions.read_account(session.caller.id)
+    _FORM.require_unchanged(request.form, account.caller)
     texts = _FORM.texts(account.caller)
-    wanted = convert(texts | _FORM.patch(visit.form), _OwnName, InvalidBody)
-    await visit.sessions.rename(session, wanted.name, visit.id)
-    return await visit.tell_change(_HOME, "Your name", texts, {"name": wanted.name})
+    wanted = convert(texts | _FORM.patch(request.form), _OwnName, InvalidBody)
+    await request.sessions.rename(session, wanted.name, request.id)
+    return await request.tell_change(_HOME, "Your name", texts, {"name": wanted.name})
 
 
-async def _change_password(visit: PageRequest) -> Response:
-    current, password = visit.form.raw("current"), visit.form.raw("password")
-    changed = await visit.sessions.change_password(_person_of(visit), current, password, visit.id)
+async def _change_password(request: PageRequest) -> Response:
+    current, password = request.form.raw("current"), request.form.raw("password")
+    changed = await request.sessions.change_password(
+        _person_of(request), current, password, request.id
+    )
     text = "Your new password is set. You were signed out everywhere else."
-    return signed_in(visit, changed, Notice(text), _HOME)
+    return signed_in(request, changed, Notice(text), _HOME)
 
 
-async def _end_device(visit: PageRequest) -> Response:
-    sent = visit.form.text("device")
-    for device in await visit.sessions.devices(visit.caller.id):
+async def _end_device(request: PageRequest) -> Response:
+    sent = request.form.text("device")
+    for device in await request.sessions.devices(request.caller.id):
         if str(device.id) == sent:
-            await visit.sessions.end_device(visit.caller.id, device.digest)
+            await request.sessions.end_device(request.caller.id, device.digest)
     # Also if it has ended already: that is what the person wants.
-    return await visit.redirect(_HOME, Notice("You are signed out there."))
+    return await request.redirect(_HOME, Notice("You are signed out there."))
 
 
-async def _end_others(visit: PageRequest) -> Response:
-    assert visit.session is not None  # noqa: S101 - only public pages have none
-    await visit.sessions.end_others(visit.session)
-    return await visit.redirect(_HOME, Notice("You are signed out everywhere else."))
+async def _end_others(request: PageRequest) -> Response:
+    assert request.session is not None  # noqa: S101 - only public pages have none
+    await request.sessions.end_others(request.session)
+    return await request.redirect(_HOME, Notice("You are signed out everywhere else."))
 
 
-def _person_of(visit: PageRequest) -> Session:
-    session = visit.session
+def _person_of(request: PageRequest) -> Session:
+    session = request.session
     if session is None or session.caller.kind != "person":
         msg = "a key has neither a name to change here nor a password"
         raise NotFound(msg)

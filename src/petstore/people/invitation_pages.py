@@ -15,57 +15,57 @@ _FROM_NOW_ON = "From now on you sign in with it and your login."
 _PATH = "/invitation/{secret}"
 
 
-async def _show(visit: PageRequest) -> Response:
+async def _show(request: PageRequest) -> Response:
     try:
-        account = await visit.sessions.find_invited(visit.parameter)
+        account = await request.sessions.find_invited(request.parameter)
     except Unavailable as error:
-        return await _again(visit, error)
-    return _page(visit, 200 if account else NotFound.status, account)
+        return await _again(request, error)
+    return _page(request, 200 if account else NotFound.status, account)
 
 
-async def _accept(visit: PageRequest) -> Response:
-    secret, password = visit.parameter, visit.form.raw("password")
-    account = await visit.sessions.find_invited(secret)
+async def _accept(request: PageRequest) -> Response:
+    secret, password = request.parameter, request.form.raw("password")
+    account = await request.sessions.find_invited(secret)
     accepted = first = None
     if account is not None:
         login = account.login
         if account.caller.id == FIRST:
-            login = visit.form.line("login")
-            typed = {"name": visit.form.line("name"), "login": login, "role": "administrator"}
+            login = request.form.line("login")
+            typed = {"name": request.form.line("name"), "login": login, "role": "administrator"}
             first = convert(typed, PersonCreate, InvalidBody)
         check_password(password, login)
-        browser = browser_of(visit)
-        accepted = await visit.sessions.accept(secret, password, first, browser, visit.id)
+        browser = browser_of(request)
+        accepted = await request.sessions.accept(secret, password, first, browser, request.id)
     if accepted is None:
         msg = "the invitation has ended"
         raise NotFound(msg)
-    return signed_in(visit, accepted, Notice(f"Your password is set. {_FROM_NOW_ON}"))
+    return signed_in(request, accepted, Notice(f"Your password is set. {_FROM_NOW_ON}"))
 
 
-async def _again(visit: PageRequest, error: PetstoreError) -> Response:
+async def _again(request: PageRequest, error: PetstoreError) -> Response:
     account = None
     with suppress(Unavailable):
-        account = await visit.sessions.find_invited(visit.parameter)
-    problem = "" if isinstance(error, NotFound) else failure_of(error, visit.id).message
-    return _page(visit, error.status, account, problem, is_typed=isinstance(error, InvalidBody))
+        account = await request.sessions.find_invited(request.parameter)
+    problem = "" if isinstance(error, NotFound) else failure_of(error, request.id).message
+    return _page(request, error.status, account, problem, is_typed=isinstance(error, InvalidBody))
 
 
 def _page(
-    visit: PageRequest,
+    request: PageRequest,
     status: int,
     account: Account | None,
     problem: str = "",
     *,
     is_typed: bool = False,
 ) -> Response:
-    page = visit.page(
+    page = request.page(
         "invitation.html",
         status,
         account=account,
         is_first=account is not None and account.caller.id == FIRST,
         problem=problem,
         is_typed=is_typed,
-        stays=visit.form.text("stays") if problem else is_phone(visit.request),
+        stays=request.form.text("stays") if problem else is_phone(request.head),
         shortest=MIN_LENGTH,
     )
     return told_to_nobody(page)

@@ -34,89 +34,89 @@ _LAST = Problem(
 _HOURS = INVITATION_LIFE // HOUR
 
 
-async def _list(visit: PageRequest) -> Response:
-    return visit.page("people.html", people=await visit.list_page("listPeople"))
+async def _list(request: PageRequest) -> Response:
+    return request.page("people.html", people=await request.list_page("listPeople"))
 
 
-async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    form = _FORM.new(visit.form, error, {"role": "clerk"})
-    return visit.page("person_new.html", error=error, form=form)
+async def _new(request: PageRequest, error: PetstoreError | None = None) -> Response:
+    form = _FORM.new(request.form, error, {"role": "clerk"})
+    return request.page("person_new.html", error=error, form=form)
 
 
-async def _create(visit: PageRequest) -> Response:
-    await _confirm(visit)
-    created = await visit.execute("createPerson", _FORM.body(_FORM.typed(visit.form)))
-    return visit.page("person_invited.html", 201, person=created.value, hours=_HOURS)
+async def _create(request: PageRequest) -> Response:
+    await _confirm(request)
+    created = await request.execute("createPerson", _FORM.body(_FORM.typed(request.form)))
+    return request.page("person_invited.html", 201, person=created.value, hours=_HOURS)
 
 
-async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    person: Person = (await visit.execute("getPerson")).value
-    form = _FORM.shown(_FORM.texts(person), "", visit.form, error)
-    is_own, problem = person.id == visit.caller.id, form.problem
+async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
+    person: Person = (await request.execute("getPerson")).value
+    form = _FORM.shown(_FORM.texts(person), "", request.form, error)
+    is_own, problem = person.id == request.caller.id, form.problem
     if isinstance(error, LastAdministrator) and is_own:
         problem = _LAST
-    return visit.page(
+    return request.page(
         "person.html",
         error=error,
         person=person,
         form=form,
-        history=await history_of(visit, f"person/{person.id}"),
+        history=await history_of(request, f"person/{person.id}"),
         problem=problem,
         scopes=ROLES[person.role],
-        devices=(await visit.execute("listPersonDevices")).value,
-        own_device=visit.session.device.id if visit.session else 0,
+        devices=(await request.execute("listPersonDevices")).value,
+        own_device=request.session.device.id if request.session else 0,
         is_own=is_own,
         hours=_HOURS,
     )
 
 
-async def _update(visit: PageRequest) -> Response:
-    if _FORM.patch(visit.form).keys() & {"login", "role"}:
-        await _confirm(visit)
-    before, person = await visit.change("Person", _FORM)
-    if person.id == visit.caller.id and person.role != "administrator":
-        return await visit.redirect("")  # these pages are no longer for this person
+async def _update(request: PageRequest) -> Response:
+    if _FORM.patch(request.form).keys() & {"login", "role"}:
+        await _confirm(request)
+    before, person = await request.change("Person", _FORM)
+    if person.id == request.caller.id and person.role != "administrator":
+        return await request.redirect("")  # these pages are no longer for this person
     texts, name = _FORM.texts(before), isolated(person.name)
-    return await visit.tell_change(_path(visit), name, texts, _FORM.texts(person))
+    return await request.tell_change(_path(request), name, texts, _FORM.texts(person))
 
 
-async def _invite(visit: PageRequest) -> Response:
-    await _confirm(visit)
-    invited = await visit.execute("invitePerson")
-    return visit.page("person_invited.html", person=invited.value, hours=_HOURS)
+async def _invite(request: PageRequest) -> Response:
+    await _confirm(request)
+    invited = await request.execute("invitePerson")
+    return request.page("person_invited.html", person=invited.value, hours=_HOURS)
 
 
-async def _set_state(state: str, visit: PageRequest) -> Response:
-    changed = await visit.execute("updatePerson", {"state": state})
+async def _set_state(state: str, request: PageRequest) -> Response:
+    changed = await request.execute("updatePerson", {"state": state})
     person: Person = changed.value
-    name, path = isolated(person.name), _path(visit)
+    name, path = isolated(person.name), _path(request)
     if person.state == "disabled":
         text, undo = f"{name} is disabled, and signed out everywhere.", Undo(f"{path}/enable")
     else:
         text, undo = f"{name} is enabled again.", Undo(f"{path}/disable")
-    return await visit.redirect(path, Notice(text, undo))
+    return await request.redirect(path, Notice(text, undo))
 
 
 _disable, _enable = partial(_set_state, "disabled"), partial(_set_state, "active")
 
 
-async def _end_device(visit: PageRequest) -> Response:
+async def _end_device(request: PageRequest) -> Response:
     text = "That device is signed out."
     try:
-        await visit.execute("endPersonDevice")
+        await request.execute("endPersonDevice")
     except NotFound:
         text = "That device was signed out already."
-    return await visit.redirect(_path(visit), Notice(text))
+    return await request.redirect(_path(request), Notice(text))
 
 
-async def _confirm(visit: PageRequest) -> None:
+async def _confirm(request: PageRequest) -> None:
     """Ask for one's own password in an old session, which may be in other hands."""
-    if visit.session is not None and not visit.sessions.is_fresh(visit.session):
-        await visit.sessions.confirm(visit.session, visit.form.raw("current"))
+    if request.session is not None and not request.sessions.is_fresh(request.session):
+        await request.sessions.confirm(request.session, request.form.raw("current"))
 
 
-def _path(visit: PageRequest) -> str:
-    return f"/people/{visit.path_id}"
+def _path(request: PageRequest) -> str:
+    return f"/people/{request.path_id}"
 
 
 PAGES = (

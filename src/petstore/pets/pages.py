@@ -107,23 +107,23 @@ class _Added(NamedTuple):
     undo: Undo | None
 
 
-async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    wanted = _FILTERS.typed(visit.form)
-    form = _FILTERS.new(visit.form, error)
+async def _list(request: PageRequest, error: PetstoreError | None = None) -> Response:
+    wanted = _FILTERS.typed(request.form)
+    form = _FILTERS.new(request.form, error)
     suggested, number = None, _NUMBER.fullmatch(wanted["name"])
     found = Result[list[Pet]]([])
     total, count = "", 0
     if error is None:
-        found = await visit.execute("listPets", query=await list_query(visit, visit.form))
-        is_whole = not (found.next or visit.form.text("cursor"))
+        found = await request.execute("listPets", query=await list_query(request, request.form))
+        is_whole = not (found.next or request.form.text("cursor"))
         if found.total is not None or is_whole:  # a search with more than a page is not counted
             count = len(found.value) if found.total is None else found.total
             total = shown_count(count, "pet")
-        suggested = await visit.find_pet(typed_id(number[1])) if number else None
+        suggested = await request.find_pet(typed_id(number[1])) if number else None
     if suggested and not found.next and found.value in ([], [suggested]):
-        return await visit.redirect(f"/pets/{suggested.id}")
+        return await request.redirect(f"/pets/{suggested.id}")
     filters = {name: text for name, text in wanted.items() if text}
-    page = visit.page(
+    page = request.page(
         "pets.html",
         error=error,
         pets=found.value,
@@ -132,20 +132,20 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         total=total,
         count=count,
         suggested=suggested,
-        names=await visit.category_names({pet.category_id for pet in found.value}),
-        form=await category_form(visit, form, "any"),
+        names=await request.category_names({pet.category_id for pet in found.value}),
+        form=await category_form(request, form, "any"),
         columns=TABLE.fields,
         filters=filters,
-        selection=await selection_form(visit, EMPTY),
+        selection=await selection_form(request, EMPTY),
         max_selected=MAX_SELECTED,
         box_of=box_of,
     )
-    return page if error else await visit.list_response("/pets", filters, found, page)
+    return page if error else await request.list_response("/pets", filters, found, page)
 
 
-async def list_query(visit: PageRequest, form: Form) -> dict[str, Any]:
+async def list_query(request: PageRequest, form: Form) -> dict[str, Any]:
     wanted = _FILTERS.typed(form)
-    query = await with_category_filter(visit, _FILTERS.body(wanted))
+    query = await with_category_filter(request, _FILTERS.body(wanted))
     if query.get("status") == _NO_STATUS:
         del query["status"]
         query["hasStatus"] = False
@@ -154,32 +154,32 @@ async def list_query(visit: PageRequest, form: Form) -> dict[str, Any]:
     return query | {"limit": _ON_A_PAGE, "cursor": form.text("cursor") or None}
 
 
-async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
+async def _new(request: PageRequest, error: PetstoreError | None = None) -> Response:
     history = None
     if isinstance(error, NotFound):
-        form = FORM.anew(visit.form, error)
-        history = await history_of(visit, _resource(visit))
+        form = FORM.as_new_resource(request.form, error)
+        history = await history_of(request, _resource(request))
     else:
-        form = FORM.new(visit.form, error, {"status": "available"})
-    return visit.page(
+        form = FORM.new(request.form, error, {"status": "available"})
+    return request.page(
         "new_pet.html",
         error=error,
-        form=await category_form(visit, form),
+        form=await category_form(request, form),
         history=history,
-        added=await _added(visit),
-        now=visit.services.clock(),
+        added=await _added(request),
+        now=request.services.clock(),
     )
 
 
-async def _added(visit: PageRequest) -> list[_Added]:
-    wanted = {"actor": visit.author.actor, "type": ["pet.created"]}
-    events = await newest_events(visit, _ADDED_LAST, **wanted)
+async def _added(request: PageRequest) -> list[_Added]:
+    wanted = {"actor": request.author.actor, "type": ["pet.created"]}
+    events = await newest_events(request, _ADDED_LAST, **wanted)
     if not events:
         return []
     created = {event.data["id"]: event for event in events}
-    found = await visit.execute("listPets", query={"id": [*created], "limit": _ADDED_LAST})
+    found = await request.execute("listPets", query={"id": [*created], "limit": _ADDED_LAST})
     pets: dict[int, Pet] = {pet.id: pet for pet in found.value}
-    names = await visit.category_names({pet.category_id for pet in pets.values()})
+    names = await request.category_names({pet.category_id for pet in pets.values()})
     return [
         _Added(
             pet,
@@ -196,63 +196,63 @@ def _undo_of(pet: Pet) -> Undo:
     return Undo(f"/pets/{pet.id}/delete", {"version": Result(pet).version, "back": "new"})
 
 
-async def _create(visit: PageRequest) -> Response:
-    body = await with_category(visit, "createPet", FORM.body(FORM.typed(visit.form)))
-    created = await visit.execute("createPet", body)
+async def _create(request: PageRequest) -> Response:
+    body = await with_category(request, "createPet", FORM.body(FORM.typed(request.form)))
+    created = await request.execute("createPet", body)
     pet: Pet = created.value
-    category = added_category(visit)
+    category = added_category(request)
     where = f", in the new category {isolated(category)}" if category else ""
     text = f"{isolated(pet.name)} is in the store: pet {pet.id}{where}."
     notice = Notice(text, _undo_of(pet))
-    if visit.form.text("again"):
-        return await visit.redirect(f"/pets/{pet.id}", notice)
-    return await visit.redirect(await _next_to(visit, pet), notice)
+    if request.form.text("again"):
+        return await request.redirect(f"/pets/{pet.id}", notice)
+    return await request.redirect(await _next_to(request, pet), notice)
 
 
-async def _next_to(visit: PageRequest, pet: Pet) -> str:
-    text = category_text(pet.category_id, await visit.category_names([pet.category_id]))
+async def _next_to(request: PageRequest, pet: Pet) -> str:
+    text = category_text(pet.category_id, await request.category_names([pet.category_id]))
     return f"/pets/new?{urlencode({'categoryId': text, 'status': pet.status or ''})}"
 
 
-async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
+async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
     if isinstance(error, NotFound | UnknownPet):
-        return await _new(visit, _not_found(visit))
+        return await _new(request, _not_found(request))
     try:
-        found = await _get(visit)
+        found = await _get(request)
     except NotFound as gone:
-        history = await history_of(visit, _resource(visit))
+        history = await history_of(request, _resource(request))
         event = history.last
-        if event is not None and event.type == "pet.deleted" and visit.may("createPet"):
-            history = history.with_undo(await _again(visit, converted(event.data, Pet)))
-        return deleted_page(visit, history, gone)
+        if event is not None and event.type == "pet.deleted" and request.may("createPet"):
+            history = history.with_undo(await _again(request, converted(event.data, Pet)))
+        return deleted_page(request, history, gone)
     pet: Pet = found.value
-    fields = _form(await visit.category_names([pet.category_id]))
+    fields = _form(await request.category_names([pet.category_id]))
     now = fields.texts(pet)
-    latest = await latest_order(visit, pet) if pet.status == "pending" else None
+    latest = await latest_order(request, pet) if pet.status == "pending" else None
     order = latest if latest and latest.status in OPEN_STATUSES else None
-    of_sale, of_change = (error, None) if _SELLS in visit.form.fields else (None, error)
-    form = fields.shown(now, found.version, visit.form, of_change)
+    of_sale, of_change = (error, None) if _SELLS in request.form.fields else (None, error)
+    form = fields.shown(now, found.version, request.form, of_change)
     form = form._replace(fields=_offered(pet, order, form.typed["status"]).fields)
-    sold = order_form(visit).new(visit.form if of_sale else EMPTY, of_sale)
+    sold = order_form(request).new(request.form if of_sale else EMPTY, of_sale)
     following = () if order else tuple(filter(None, statuses_after(pet.status)))
     if was_pending := any(each.opened == "pending" for each in form.differences):
-        latest = await latest_order(visit, pet)
+        latest = await latest_order(request, pet)
     # The order whose end made a pending pet what it is now.
     ended = was_pending and latest and PET_AFTER.get(latest.status) == pet.status
-    history = await history_of(visit, _resource(visit))
+    history = await history_of(request, _resource(request))
     if error is None:  # else it may be what a colleague did just before
-        history = history.with_undo(await _undo_of_last(visit, history, pet))
-    sale = await sale_of(visit, pet, history)
-    return visit.page(
+        history = history.with_undo(await _undo_of_last(request, history, pet))
+    sale = await sale_of(request, pet, history)
+    return request.page(
         "pet.html",
         error=error,
         found=found,
         sale_form=sold,
         problem=form.problem or sold.problem,
         sale=sale,
-        card=card_of(visit, sale.order, pet) if sale and sale.order else None,
+        card=card_of(request, sale.order, pet) if sale and sale.order else None,
         now=now,
-        form=await category_form(visit, form),
+        form=await category_form(request, form),
         order=order,
         following=following,
         ended=latest if ended else None,
@@ -267,24 +267,24 @@ def _offered(pet: Pet, order: Order | None, typed: str) -> FieldSet:
     return _form({}, choices, "The order decides the status." if order else "")
 
 
-async def _update(visit: PageRequest) -> Response:
-    edit = FORM.edit(visit.form)
+async def _update(request: PageRequest) -> Response:
+    edit = FORM.edit(request.form)
     patch = FORM.values(edit.changes)
     if "categoryId" in patch:
-        patch = await with_category(visit, "updatePet", patch)
-    pet: Pet = (await visit.execute("updatePet", patch)).value
-    names = await visit.category_names([pet.category_id]) if "categoryId" in patch else {}
+        patch = await with_category(request, "updatePet", patch)
+    pet: Pet = (await request.execute("updatePet", patch)).value
+    names = await request.category_names([pet.category_id]) if "categoryId" in patch else {}
     now = _form(names).texts(pet)
     if "categoryId" not in patch:
         now["categoryId"] = edit.opened.get("categoryId", now["categoryId"])
     path, before = f"/pets/{pet.id}", edit.before(now)
     if before == now:
-        return await visit.redirect(path, Notice("Nothing was changed."))
+        return await request.redirect(path, Notice("Nothing was changed."))
     is_moved = {**before, "status": now["status"]} == now
     what = f"is {pet.status or 'without a status'}" if is_moved else "is changed"
     name, undo = isolated(pet.name), _undo_of_change(pet, before, now)
-    notice = change_notice(name, f"{name} {what}.", undo, visit.form.text("undo"))
-    return await visit.redirect(path, notice)
+    notice = change_notice(name, f"{name} {what}.", undo, request.form.text("undo"))
+    return await request.redirect(path, notice)
 
 
 def _undo_of_change(pet: Pet, before: Texts, now: Texts) -> Undo:
@@ -295,34 +295,34 @@ def _undo_of_change(pet: Pet, before: Texts, now: Texts) -> Undo:
     return Undo(f"/pets/{pet.id}", undo_fields(back, now, Result(pet).version), label)
 
 
-async def _undo_of_last(visit: PageRequest, history: History, pet: Pet) -> Undo | None:
+async def _undo_of_last(request: PageRequest, history: History, pet: Pet) -> Undo | None:
     """Return what undoes the last change of a pet, unless an order made it."""
     event = history.last
     if event is None or event.type != "pet.updated" or event.data != to_builtins(pet):
         return None
     before = converted(event.members_before, Pet)
-    if before == pet or not visit.may("updatePet") or await is_by_order(visit, event):
+    if before == pet or not request.may("updatePet") or await is_by_order(request, event):
         return None
-    fields = _form(await visit.category_names({before.category_id, pet.category_id}))
+    fields = _form(await request.category_names({before.category_id, pet.category_id}))
     return _undo_of_change(pet, fields.texts(before), fields.texts(pet))
 
 
-async def _reserve(visit: PageRequest) -> Response:
-    fields = order_form(visit)
-    reserved = fields.body(fields.typed(visit.form))
-    placed = await visit.execute("placeOrder", {"petId": visit.path_id, **reserved})
+async def _reserve(request: PageRequest) -> Response:
+    fields = order_form(request)
+    reserved = fields.body(fields.typed(request.form))
+    placed = await request.execute("placeOrder", {"petId": request.path_id, **reserved})
     order: Order = placed.value
     undo = Undo(f"/orders/{order.id}/cancel", {"version": placed.version, "seen": order.status})
     notice = Notice(f"Order {order.id} reserves the pet.", undo)
-    return await visit.redirect(f"/orders/{order.id}", notice)
+    return await request.redirect(f"/orders/{order.id}", notice)
 
 
-async def _sell(visit: PageRequest) -> Response:
-    fields = order_form(visit)
-    sale = fields.body(fields.typed(visit.form))
-    sold = await visit.execute("placeOrder", {"petId": visit.path_id, "complete": True, **sale})
+async def _sell(request: PageRequest) -> Response:
+    fields = order_form(request)
+    sale = fields.body(fields.typed(request.form))
+    sold = await request.execute("placeOrder", {"petId": request.path_id, "complete": True, **sale})
     order: Order = sold.value
-    pet = await visit.find_pet(order.pet_id)
+    pet = await request.find_pet(order.pet_id)
     name = isolated(pet.name) if pet else f"pet {order.pet_id}"
     price = ""
     if order.amount is not UNSET and order.currency is not UNSET:
@@ -331,17 +331,17 @@ async def _sell(visit: PageRequest) -> Response:
     page = f"/pets/{order.pet_id}"
     seen = {"version": sold.version, "seen": order.status, "back": page}
     undo = Undo(f"/orders/{order.id}/return", seen)
-    return await visit.redirect(page, Notice(f"Sold {name}{to}{price} (order {order.id}).", undo))
+    return await request.redirect(page, Notice(f"Sold {name}{to}{price} (order {order.id}).", undo))
 
 
-async def _delete(visit: PageRequest) -> Response:
-    before = await _get(visit)
+async def _delete(request: PageRequest) -> Response:
+    before = await _get(request)
     pet: Pet = before.value
-    await visit.execute("deletePet")
-    undo = await _again(visit, pet)
-    is_back = visit.form.text("back") == "new"
-    path = await _next_to(visit, pet) if is_back else visit.place("/pets")
-    return await visit.redirect(path, Notice(f"{isolated(pet.name)} is deleted.", undo))
+    await request.execute("deletePet")
+    undo = await _again(request, pet)
+    is_back = request.form.text("back") == "new"
+    path = await _next_to(request, pet) if is_back else request.place("/pets")
+    return await request.redirect(path, Notice(f"{isolated(pet.name)} is deleted.", undo))
 
 
 def version_of(pet: Pet) -> str:
@@ -355,39 +355,39 @@ def box_of(pet: Pet) -> str:
 
 
 async def selection_form(
-    visit: PageRequest, typed: Form, error: PetstoreError | None = None
+    request: PageRequest, typed: Form, error: PetstoreError | None = None
 ) -> ShownForm:
-    return await category_form(visit, SELECTION_FORM.new(typed, error), "leave as it is")
+    return await category_form(request, SELECTION_FORM.new(typed, error), "leave as it is")
 
 
-async def _again(visit: PageRequest, pet: Pet) -> Undo:
-    texts = _form(await visit.category_names([pet.category_id])).texts(pet)
+async def _again(request: PageRequest, pet: Pet) -> Undo:
+    texts = _form(await request.category_names([pet.category_id])).texts(pet)
     again = texts | {"once": Result(pet).version, "again": "1"}
     return Undo("/pets", again, "Add it again, with a new number")
 
 
-async def _get(visit: PageRequest) -> Result[Any]:
-    pet = await visit.find_pet(visit.path_id)
+async def _get(request: PageRequest) -> Result[Any]:
+    pet = await request.find_pet(request.path_id)
     if pet is None:
-        raise _not_found(visit)
+        raise _not_found(request)
     return Result(pet)
 
 
-def _resource(visit: PageRequest) -> str:
-    return f"pet/{visit.path_id}"
+def _resource(request: PageRequest) -> str:
+    return f"pet/{request.path_id}"
 
 
-def _not_found(visit: PageRequest) -> NotFound:
-    return NotFound(f"there is no pet {visit.path_id}; somebody may have deleted it")
+def _not_found(request: PageRequest) -> NotFound:
+    return NotFound(f"there is no pet {request.path_id}; somebody may have deleted it")
 
 
-async def _download(visit: PageRequest) -> Response:
+async def _download(request: PageRequest) -> Response:
     async def rows_of(pets: Sequence[Pet]) -> list[dict[str, Any]]:
-        names = await visit.category_names({pet.category_id for pet in pets})
+        names = await request.category_names({pet.category_id for pet in pets})
         return [to_builtins(pet) | {"category": names.get(pet.category_id, "")} for pet in pets]
 
-    query = await list_query(visit, visit.form)
-    return await download_list(visit, "pets", EXPORTED, "listPets", query, rows_of)
+    query = await list_query(request, request.form)
+    return await download_list(request, "pets", EXPORTED, "listPets", query, rows_of)
 
 
 PAGES = (

@@ -78,29 +78,29 @@ class _Outcome(NamedTuple):
 # Change and delete
 
 
-async def _ask(visit: PageRequest, error: PetstoreError | None = None) -> Response:
+async def _ask(request: PageRequest, error: PetstoreError | None = None) -> Response:
     pets: Mapping[int, Pet] = {}
     try:
-        selected, _ = await _selected(visit)
-        pets = await visit.pets_of(selected)
+        selected, _ = await _selected(request)
+        pets = await request.pets_of(selected)
     except InvalidBody as unselected:
         error = unselected
-    return visit.page(
+    return request.page(
         "selection.html",
         error=error,
-        form=await selection_form(visit, visit.form, error),
+        form=await selection_form(request, request.form, error),
         boxes={box_of(pet): pet for pet in pets.values()},
-        names=await visit.category_names({pet.category_id for pet in pets.values()}),
-        back=_back(visit),
+        names=await request.category_names({pet.category_id for pet in pets.values()}),
+        back=_back(request),
     )
 
 
-async def _change(visit: PageRequest) -> Response:
-    if visit.form.text("delete"):
-        return await _ask(visit)
-    selected, has_more = await _selected(visit)
-    patch = await _patch(visit)
-    pets = await visit.pets_of(selected)
+async def _change(request: PageRequest) -> Response:
+    if request.form.text("delete"):
+        return await _ask(request)
+    selected, has_more = await _selected(request)
+    patch = await _patch(request)
+    pets = await request.pets_of(selected)
 
     async def change(pet_id: int) -> bool:
         if pet_id not in pets:
@@ -111,7 +111,7 @@ async def _change(visit: PageRequest) -> Response:
         if all(members.get(name) == value for name, value in patch.items()):
             return False
         version = _seen(pet, selected[pet_id])
-        await visit.execute("updatePet", patch, path_id=pet_id, if_match=version)
+        await request.execute("updatePet", patch, path_id=pet_id, if_match=version)
         return True
 
     outcome = await _each([*selected], pets, change)
@@ -122,56 +122,56 @@ async def _change(visit: PageRequest) -> Response:
         text = outcome.text("changed", "like that")
     if has_more:
         text += f" More match: these were the first {MAX_SELECTED}."
-    return await _told(visit, outcome, text, "Undo")
+    return await _told(request, outcome, text, "Undo")
 
 
-async def _patch(visit: PageRequest) -> dict[str, Any]:
-    typed = SELECTION_FORM.body(SELECTION_FORM.typed(visit.form))
-    body = await with_category(visit, "updatePet", typed)
+async def _patch(request: PageRequest) -> dict[str, Any]:
+    typed = SELECTION_FORM.body(SELECTION_FORM.typed(request.form))
+    body = await with_category(request, "updatePet", typed)
     if not body:
         msg = "choose a status or a category first"
         raise InvalidBody(msg)
     if body.get("status") == "none":
         body["status"] = None
-    visit.decoded("updatePet", body)
+    request.decoded("updatePet", body)
     return body
 
 
-async def _delete(visit: PageRequest) -> Response:
-    selected, _ = await _selected(visit)
-    pets = await visit.pets_of(selected)
+async def _delete(request: PageRequest) -> Response:
+    selected, _ = await _selected(request)
+    pets = await request.pets_of(selected)
 
     async def delete(pet_id: int) -> bool:
         if pet_id not in pets:
             return False
         version = _seen(pets[pet_id], selected[pet_id])
-        await visit.execute("deletePet", path_id=pet_id, if_match=version)
+        await request.execute("deletePet", path_id=pet_id, if_match=version)
         return True
 
     outcome = await _each([*selected], pets, delete)
-    return await _told(visit, outcome, outcome.text("deleted", "deleted"), _AGAIN)
+    return await _told(request, outcome, outcome.text("deleted", "deleted"), _AGAIN)
 
 
 # Undo. What was done is in the events of the pets: the last one of each is of the request that
 # is taken back, or somebody has changed the pet since.
 
 
-async def _undo(visit: PageRequest) -> Response:
-    ids = _ids_in([*dict.fromkeys(visit.form.text("ids").split())])
-    pets = await visit.pets_of(ids)
-    outcome = await _each(ids, pets, partial(_take_back, visit))
-    pressed = visit.form.text("undo")
+async def _undo(request: PageRequest) -> Response:
+    ids = _ids_in([*dict.fromkeys(request.form.text("ids").split())])
+    pets = await request.pets_of(ids)
+    outcome = await _each(ids, pets, partial(_take_back, request))
+    pressed = request.form.text("undo")
     if pressed == _AGAIN:
         text = outcome.text("in the store again, with a new number", "there")
-        return await _told(visit, outcome, text)
+        return await _told(request, outcome, text)
     text = outcome.text("as before", "as before")
-    return await _told(visit, outcome, text, "Undo" if pressed == "Redo" else "Redo")
+    return await _told(request, outcome, text, "Undo" if pressed == "Redo" else "Redo")
 
 
-async def _take_back(visit: PageRequest, pet_id: int) -> bool:
+async def _take_back(request: PageRequest, pet_id: int) -> bool:
     """Undo what a request did to a pet; return whether it was not undone before."""
-    wanted = (visit.author.actor, visit.form.text("request"))
-    found = await newest_events(visit, 2, resource=f"pet/{pet_id}")
+    wanted = (request.author.actor, request.form.text("request"))
+    found = await newest_events(request, 2, resource=f"pet/{pet_id}")
     if not found:
         msg = "its history is no longer kept"
         raise Conflict(msg)
@@ -184,9 +184,9 @@ async def _take_back(visit: PageRequest, pet_id: int) -> bool:
     version = Result(converted(last.data, Pet)).version
     if last.type == "pet.deleted":
         body = {name: value for name, value in last.data.items() if name != "id"}
-        await visit.execute("createPet", body, once=version)
+        await request.execute("createPet", body, once=version)
     else:
-        await visit.execute("updatePet", last.previous, path_id=pet_id, if_match=version)
+        await request.execute("updatePet", last.previous, path_id=pet_id, if_match=version)
     return True
 
 
@@ -198,15 +198,15 @@ def _is_of(event: PastEvent, author: tuple[str, str]) -> bool:
 # What they share
 
 
-async def _selected(visit: PageRequest) -> tuple[Mapping[int, str], bool]:
+async def _selected(request: PageRequest) -> tuple[Mapping[int, str], bool]:
     """Return pets with the version that was seen, and whether more match; ``all`` has a limit."""
-    if not visit.form.text("all"):
-        return _selected_in(visit.form), False
-    form = decode_urlencoded(_back(visit).partition("?")[2].encode())
-    query = await list_query(visit, Form({**form.fields, "cursor": []}))
+    if not request.form.text("all"):
+        return _selected_in(request.form), False
+    form = decode_urlencoded(_back(request).partition("?")[2].encode())
+    query = await list_query(request, Form({**form.fields, "cursor": []}))
     selected, more = dict[int, str](), True
     while more and len(selected) < MAX_SELECTED:
-        found = await visit.execute("listPets", query={**query, "limit": 100})
+        found = await request.execute("listPets", query={**query, "limit": 100})
         selected |= {pet.id: version_of(pet) for pet in found.value}
         query["cursor"], more = found.next, bool(found.next)
     if not selected:
@@ -256,16 +256,16 @@ async def _each(
     return outcome
 
 
-async def _told(visit: PageRequest, outcome: _Outcome, text: str, label: str = "") -> Response:
-    back, undo = _back(visit), None
+async def _told(request: PageRequest, outcome: _Outcome, text: str, label: str = "") -> Response:
+    back, undo = _back(request), None
     if outcome.done and label:
         ids = " ".join(map(str, outcome.done))
-        fields = {"ids": ids, "request": visit.id, "back": back}
+        fields = {"ids": ids, "request": request.id, "back": back}
         undo = Undo("/pets/selection/undo", fields, label)
     notice = Notice(text, undo)
     if not outcome.left:
-        return await visit.redirect(back, notice)
-    return visit.page("selection_left.html", notice=notice, left=outcome.left, back=back)
+        return await request.redirect(back, notice)
+    return request.page("selection_left.html", notice=notice, left=outcome.left, back=back)
 
 
 def _seen(pet: Pet, seen: str) -> str:
@@ -275,8 +275,8 @@ def _seen(pet: Pet, seen: str) -> str:
     return Result(pet).version
 
 
-def _back(visit: PageRequest) -> str:
-    return page_address(visit.form.text("back")) or "/pets"
+def _back(request: PageRequest) -> str:
+    return page_address(request.form.text("back")) or "/pets"
 
 
 PAGES = (

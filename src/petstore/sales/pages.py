@@ -56,26 +56,26 @@ class _Period(NamedTuple):
     sold: SalesRow
 
 
-async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    typed = _typed(visit)
-    report = None if error else await _report(visit, typed)
-    return visit.page(
+async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
+    typed = _typed(request)
+    report = None if error else await _report(request, typed)
+    return request.page(
         "sales.html",
         error=error,
         form=ShownForm(_FORM.fields, typed, typed, problem=_FORM.problem(error)),
-        given={name: text for name, text in typed.items() if name in visit.form.fields},
-        ranges=_ranges(visit),
+        given={name: text for name, text in typed.items() if name in request.form.fields},
+        ranges=_ranges(request),
         separators=SEPARATOR.options,
         report=report,
     )
 
 
-async def _download(visit: PageRequest) -> Response:
-    by = visit.form.text("by") or "day"
-    sales = await _sales(visit, _typed(visit), by="day" if by == "month" else by)
-    names = await _names(visit, sales.rows)
+async def _download(request: PageRequest) -> Response:
+    by = request.form.text("by") or "day"
+    sales = await _sales(request, _typed(request), by="day" if by == "month" else by)
+    names = await _names(request, sales.rows)
     file = CsvDownload()
-    delimiter = delimiter_of(visit.form)
+    delimiter = delimiter_of(request.form)
     write = csv_writer(file, _COLUMNS[by], spreadsheet_safe=True, delimiter=delimiter)
     for row in _by_month(sales.rows) if by == "month" else sales.rows:
         write(
@@ -94,26 +94,26 @@ async def _download(visit: PageRequest) -> Response:
     return file.response(f"sales-by-{by}-{sales.first}-to-{sales.last}.csv")
 
 
-def _typed(visit: PageRequest) -> dict[str, str]:
-    today = visit.today
-    given = {name: text for name, text in _FORM.typed(visit.form).items() if text}
+def _typed(request: PageRequest) -> dict[str, str]:
+    today = request.today
+    given = {name: text for name, text in _FORM.typed(request.form).items() if text}
     return {"from": str(today - (_DEFAULT_DAYS - 1) * _ONE_DAY), "to": str(today)} | given
 
 
-async def _sales(visit: PageRequest, typed: Texts, *, by: str) -> Sales:
+async def _sales(request: PageRequest, typed: Texts, *, by: str) -> Sales:
     query = {**typed, "by": by}
-    found: Sales = (await visit.execute("getSales", query=query)).value
+    found: Sales = (await request.execute("getSales", query=query)).value
     return found
 
 
-async def _report(visit: PageRequest, typed: Texts) -> dict[str, Any]:
-    currency = visit.services.currency
-    days = await _sales(visit, typed, by="day")
-    categories = (await _sales(visit, typed, by="category")).rows
-    today = visit.today
-    before = await _before(visit, days)
+async def _report(request: PageRequest, typed: Texts) -> dict[str, Any]:
+    currency = request.services.currency
+    days = await _sales(request, typed, by="day")
+    categories = (await _sales(request, typed, by="category")).rows
+    today = request.today
+    before = await _before(request, days)
     categories_before = before.categories if before else ()
-    names = await _names(visit, [*categories, *categories_before])
+    names = await _names(request, [*categories, *categories_before])
     totals = totals_of(days.rows, currency)
     count = (days.last - days.first).days + 1
     of = "Month" if count > _MOST_DAYS_SHOWN else "Day"
@@ -136,15 +136,15 @@ async def _report(visit: PageRequest, typed: Texts) -> dict[str, Any]:
     }
 
 
-async def _before(visit: PageRequest, days: Sales) -> _Before | None:
+async def _before(request: PageRequest, days: Sales) -> _Before | None:
     last, count = days.first - _ONE_DAY, (days.last - days.first).days + 1
     first = last - (days.last - days.first)
     name = "The day before" if count == 1 else f"The {count} days before"
     try:
-        rows = (await _sales(visit, {"from": str(first), "to": str(last)}, by="category")).rows
+        rows = (await _sales(request, {"from": str(first), "to": str(last)}, by="category")).rows
     except InvalidParameter:
         return None
-    return _Before(name, first, last, totals_of(rows, visit.services.currency), rows)
+    return _Before(name, first, last, totals_of(rows, request.services.currency), rows)
 
 
 def _by_month(rows: Iterable[SalesRow]) -> Iterator[SalesRow]:
@@ -207,8 +207,8 @@ def _by_category(
     return sorted(shown_rows, key=lambda row: (-row.sold.amount, -row.sold.orders))
 
 
-async def _names(visit: PageRequest, rows: Iterable[SalesRow]) -> dict[int, str]:
-    return await visit.category_names(
+async def _names(request: PageRequest, rows: Iterable[SalesRow]) -> dict[int, str]:
+    return await request.category_names(
         {row.category_id for row in rows if row.category_id is not UNSET}
     )
 
@@ -219,8 +219,8 @@ def _name_of(row: SalesRow, names: Mapping[int, str]) -> str:
     return names.get(row.category_id, f"category {row.category_id}")
 
 
-def _ranges(visit: PageRequest) -> list[tuple[str, date, date]]:
-    today = visit.today
+def _ranges(request: PageRequest) -> list[tuple[str, date, date]]:
+    today = request.today
     monday = today - today.weekday() * _ONE_DAY
     month, year = today.replace(day=1), today.replace(month=1, day=1)
     last_month = month - _ONE_DAY

@@ -17,14 +17,14 @@ GRACES = (("86400", "in 1 day"), ("604800", "in 7 days"), ("3600", "in 1 hour"),
 """When the old token ends: what the field ``graceSeconds`` of the form has, and words for it."""
 
 
-async def usage_shown(visit: PageRequest, usage: Usage, key_id: int) -> dict[str, Any]:
+async def usage_shown(request: PageRequest, usage: Usage, key_id: int) -> dict[str, Any]:
     days = [(f"{day.date.day} {day.date:%b}", day.requests) for day in usage.days]
     return {
         "usage": usage,
-        "now": utc(visit.services.clock()),
+        "now": utc(request.services.clock()),
         "windows": [_window("This minute", usage.minute), _window("Today", usage.day)],
         "days": bars("days", "Requests on each of the last 30 days", "requests", "Day", days),
-        "statuses": await list_statuses(visit.services, key_id),
+        "statuses": await list_statuses(request.services, key_id),
         "operation_in_words": operation_in_words,
     }
 
@@ -35,10 +35,10 @@ def _window(label: str, window: UsageWindow) -> tuple[Meter, datetime]:
     return meter(label, used, limit), datetime.fromtimestamp(window.reset, UTC)
 
 
-async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    services, own = visit.services, visit.caller
-    usage: Usage = (await visit.execute("getUsage")).value
-    return visit.page(
+async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
+    services, own = request.services, request.caller
+    usage: Usage = (await request.execute("getUsage")).value
+    return request.page(
         "usage.html",
         error=error,
         problem=None if error is None else problem_of(error),
@@ -47,26 +47,26 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         ends_at=None if own.expires_at is None else utc(own.expires_at),
         ends_soon=own.end - services.clock() <= _ENDS_SOON,
         graces=GRACES[:-1],
-        **await usage_shown(visit, usage, own.id),
+        **await usage_shown(request, usage, own.id),
     )
 
 
-async def rotate(visit: PageRequest, operation_id: str, back: str) -> Response:
+async def rotate(request: PageRequest, operation_id: str, back: str) -> Response:
     """Rotate a key as the form wants it, and return the page that shows its new token.
 
     It is no redirect, since no other response has the token. A form that is sent twice rotates
     twice, and the last page has the token that counts.
     """
-    grace = visit.form.text("graceSeconds")
-    rotated = await visit.execute(operation_id, {"graceSeconds": number_or_text(grace)})
+    grace = request.form.text("graceSeconds")
+    rotated = await request.execute(operation_id, {"graceSeconds": number_or_text(grace)})
     ends = dict(GRACES).get(grace, f"in {grace} seconds")
-    if visit.caller.kind == "key" and grace == "0":
+    if request.caller.kind == "key" and grace == "0":
         back = "/sign-in?signed-out=rotated"
-    return visit.page("rotated.html", key=rotated.value, ends=ends, back=back)
+    return request.page("rotated.html", key=rotated.value, ends=ends, back=back)
 
 
-async def _rotate(visit: PageRequest) -> Response:
-    return await rotate(visit, "rotateCurrentKey", "/usage")
+async def _rotate(request: PageRequest) -> Response:
+    return await rotate(request, "rotateCurrentKey", "/usage")
 
 
 PAGES = (

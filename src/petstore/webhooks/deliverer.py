@@ -11,7 +11,6 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from petstore.chores import PeriodicTask, attempt, background
 from petstore.clock import SECOND, Clock, Milliseconds
 from petstore.coalescing import Batcher
 from petstore.databases.contract import Store
@@ -19,6 +18,7 @@ from petstore.events.model import Event
 from petstore.events.store import newest_position, publish_all, read_event
 from petstore.keys.model import Environment
 from petstore.logs import LogEvent
+from petstore.periodic_tasks import PeriodicTask, attempt, background
 from petstore.webhooks.deliveries import (
     DueDelivery,
     Outcome,

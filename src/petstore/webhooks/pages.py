@@ -40,19 +40,19 @@ _GRACE = FieldSet(
 )
 
 
-def _since(visit: PageRequest) -> FieldSet:
-    parse = partial(typed_moment, zone=visit.time_zone)
+def _since(request: PageRequest) -> FieldSet:
+    parse = partial(typed_moment, zone=request.time_zone)
     return FieldSet(Field("since", "Since", parse=parse, control="moment"))
 
 
-def _types(visit: PageRequest) -> list[tuple[str, str]]:
-    readable = readable_types(visit.caller.scopes) - {"webhook.test"}
-    if visit.caller.role is not None:
+def _types(request: PageRequest) -> list[tuple[str, str]]:
+    readable = readable_types(request.caller.scopes) - {"webhook.test"}
+    if request.caller.role is not None:
         readable -= _OF_KEYS
     return [(each, "") for each in EVENT_TYPES if each in readable]
 
 
-def _form(visit: PageRequest) -> FieldSet:
+def _form(request: PageRequest) -> FieldSet:
     return FieldSet(
         Field(
             *("url", "Address"),
@@ -71,104 +71,106 @@ def _form(visit: PageRequest) -> FieldSet:
             show=lambda webhook: words(webhook.types),
             parse=str.split,
             control="boxes",
-            options=_types(visit),
+            options=_types(request),
             hint="If none is chosen, it gets all events that you may read.",
         ),
     )
 
 
-async def _list(visit: PageRequest) -> Response:
+async def _list(request: PageRequest) -> Response:
     """Return a page of the webhooks that the caller sees, the failing ones first."""
-    found, failing = await visit.list_page("listWebhooks"), []
-    if not visit.form.text("cursor"):
+    found, failing = await request.list_page("listWebhooks"), []
+    if not request.form.text("cursor"):
         query = {"failing": "true", "limit": 100}
-        failing = (await visit.execute("listWebhooks", query=query)).value
+        failing = (await request.execute("listWebhooks", query=query)).value
     webhooks = [*failing, *(each for each in found.value if each not in failing)]
-    return visit.page(
+    return request.page(
         "webhooks.html",
         webhooks=webhooks,
-        names=await _owners(visit, webhooks),
+        names=await _owners(request, webhooks),
         following=found.next,
-        is_set_up=visit.services.webhook_secret.is_set_up,
+        is_set_up=request.services.webhook_secret.is_set_up,
     )
 
 
-async def _owners(visit: PageRequest, webhooks: Iterable[Webhook]) -> dict[str, str]:
-    return await names_of(visit, {f"{each.owner.type}/{each.owner.id}" for each in webhooks})
+async def _owners(request: PageRequest, webhooks: Iterable[Webhook]) -> dict[str, str]:
+    return await names_of(request, {f"{each.owner.type}/{each.owner.id}" for each in webhooks})
 
 
-async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    form = _form(visit).new(visit.form, error)
-    return visit.page("webhook_new.html", error=error, form=form)
+async def _new(request: PageRequest, error: PetstoreError | None = None) -> Response:
+    form = _form(request).new(request.form, error)
+    return request.page("webhook_new.html", error=error, form=form)
 
 
-async def _create(visit: PageRequest) -> Response:
-    fields = _form(visit)
-    body = fields.body(fields.typed(visit.form))
-    webhook = (await visit.execute("createWebhook", body)).value
-    return visit.page("webhook_secret.html", 201, webhook=webhook, secret=webhook.secret)
+async def _create(request: PageRequest) -> Response:
+    fields = _form(request)
+    body = fields.body(fields.typed(request.form))
+    webhook = (await request.execute("createWebhook", body)).value
+    return request.page("webhook_secret.html", 201, webhook=webhook, secret=webhook.secret)
 
 
-async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    found = await visit.execute("getWebhook")
-    fields = _form(visit)
-    form = fields.shown(fields.texts(found.value), found.version, visit.form, error)
+async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
+    found = await request.execute("getWebhook")
+    fields = _form(request)
+    form = fields.shown(fields.texts(found.value), found.version, request.form, error)
     deliveries = Result[list[object]]([])
-    is_own = found.value.owner.id == visit.caller.id
-    wanted = _STATE.body(_STATE.typed(visit.form))
-    is_newest = not wanted and not visit.form.text("cursor")
+    is_own = found.value.owner.id == request.caller.id
+    wanted = _STATE.body(_STATE.typed(request.form))
+    is_newest = not wanted and not request.form.text("cursor")
     if is_own and not isinstance(error, InvalidParameter):
-        deliveries = await visit.list_page(
+        deliveries = await request.list_page(
             "listWebhookDeliveries", _NEWEST if is_newest else _DELIVERIES, **wanted
         )
-    return visit.page(
+    return request.page(
         "webhook.html",
         error=error,
         found=found,
         is_own=is_own,
-        names=await _owners(visit, [found.value]),
+        names=await _owners(request, [found.value]),
         form=form,
-        filters=_STATE.new(visit.form, error),
-        grace=_GRACE.new(visit.form, error),
-        since=_since(visit).new(visit.form, error),
+        filters=_STATE.new(request.form, error),
+        grace=_GRACE.new(request.form, error),
+        since=_since(request).new(request.form, error),
         deliveries=deliveries,
     )
 
 
-async def _update(visit: PageRequest) -> Response:
-    fields = _form(visit)
-    before, now = map(fields.texts, await visit.change("Webhook", fields))
-    return await visit.tell_change(_path(visit), "The webhook", before, now)
+async def _update(request: PageRequest) -> Response:
+    fields = _form(request)
+    before, now = map(fields.texts, await request.change("Webhook", fields))
+    return await request.tell_change(_path(request), "The webhook", before, now)
 
 
-async def _disable(visit: PageRequest) -> Response:
-    disabled = (await visit.execute("updateWebhook", {"enabled": False})).value
-    if disabled.owner.id != visit.caller.id:
-        return await visit.redirect(_path(visit), Notice("Disabled. The owner is told."))
-    undo = Undo(f"{_path(visit)}/enable", {}, "Enable it again")
-    return await visit.redirect(_path(visit), Notice("Paused. No events are sent.", undo))
+async def _disable(request: PageRequest) -> Response:
+    disabled = (await request.execute("updateWebhook", {"enabled": False})).value
+    if disabled.owner.id != request.caller.id:
+        return await request.redirect(_path(request), Notice("Disabled. The owner is told."))
+    undo = Undo(f"{_path(request)}/enable", {}, "Enable it again")
+    return await request.redirect(_path(request), Notice("Paused. No events are sent.", undo))
 
 
-async def _enable(visit: PageRequest) -> Response:
-    await visit.execute("updateWebhook", {"enabled": True})
-    undo = Undo(f"{_path(visit)}/disable")
-    return await visit.redirect(_path(visit), Notice("Events are sent again from now on.", undo))
+async def _enable(request: PageRequest) -> Response:
+    await request.execute("updateWebhook", {"enabled": True})
+    undo = Undo(f"{_path(request)}/disable")
+    return await request.redirect(
+        _path(request), Notice("Events are sent again from now on.", undo)
+    )
 
 
-async def _recover(visit: PageRequest) -> Response:
-    since = _since(visit)
-    await visit.execute("recoverWebhook", since.values(since.typed(visit.form)))
-    return await visit.redirect(_path(visit), Notice("Missed events are being sent."))
+async def _recover(request: PageRequest) -> Response:
+    since = _since(request)
+    await request.execute("recoverWebhook", since.values(since.typed(request.form)))
+    return await request.redirect(_path(request), Notice("Missed events are being sent."))
 
 
-async def _rotate(visit: PageRequest) -> Response:
-    rotated = await visit.execute("rotateWebhook", _GRACE.values(_GRACE.typed(visit.form)))
+async def _rotate(request: PageRequest) -> Response:
+    rotated = await request.execute("rotateWebhook", _GRACE.values(_GRACE.typed(request.form)))
     webhook = rotated.value
-    return visit.page("webhook_secret.html", webhook=webhook, secret=webhook.secret)
+    return request.page("webhook_secret.html", webhook=webhook, secret=webhook.secret)
 
 
-def _path(visit: PageRequest) -> str:
-    return f"/webhooks/{visit.path_id}"
+def _path(request: PageRequest) -> str:
+    return f"/webhooks/{request.path_id}"
 
 
 _SENT = "A test is on its way. The newest delivery shows what comes back."

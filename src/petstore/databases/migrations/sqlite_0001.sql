@@ -357,7 +357,7 @@ CREATE TABLE counts (
 
 CREATE INDEX counts_by_hour ON counts (hour, kind, key_id);
 
--- What the holder of a key was told, once for each period.
+-- What the owner of a key was told, once for each period.
 CREATE TABLE key_notices (
     key_id INTEGER NOT NULL REFERENCES api_keys (id),
     notice TEXT NOT NULL,

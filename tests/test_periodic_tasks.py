@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from petstore.chores import PeriodicTask, background
 from petstore.errors import InternalError, Unavailable, WebhooksNotConfigured
+from petstore.periodic_tasks import PeriodicTask, background
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -64,12 +64,12 @@ async def test_a_chore_is_done_at_the_start_and_at_the_stop_if_it_wants_so(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     first, last, rare = Work(), Work(), Work()
-    chores = [
+    tasks = [
         PeriodicTask(first, 60, "table not laid", at_start=True),
         PeriodicTask(last, 60, "table not cleared", at_stop=True),
         PeriodicTask(rare, 60, "dishes not done"),
     ]
-    async with background(*chores):
+    async with background(*tasks):
         assert (first.tried, last.tried) == (1, 0)
     assert (first.tried, last.tried, rare.tried) == (1, 1, 0)
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 2

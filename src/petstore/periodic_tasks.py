@@ -25,41 +25,41 @@ class PeriodicTask(NamedTuple):
 
 
 @asynccontextmanager
-async def background(*chores: PeriodicTask) -> AsyncIterator[None]:
+async def background(*tasks: PeriodicTask) -> AsyncIterator[None]:
     import asyncio  # here and below, so that `petstore --help` is instant
 
-    for chore in chores:
-        if chore.at_start:
-            await attempt(chore)
-    tasks = [asyncio.create_task(_repeat(chore)) for chore in chores]
+    for task in tasks:
+        if task.at_start:
+            await attempt(task)
+    repeated = [asyncio.create_task(_repeat(task)) for task in tasks]
     try:
         yield
     finally:
+        for each in repeated:
+            each.cancel()
+        await asyncio.gather(*repeated, return_exceptions=True)
         for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        for chore in chores:
-            if chore.at_stop:
-                await attempt(chore)
+            if task.at_stop:
+                await attempt(task)
 
 
-async def attempt(chore: PeriodicTask, *, quiet: bool = False) -> bool:
-    """Do a chore once and return whether it succeeded. Log a failure unless ``quiet``."""
+async def attempt(task: PeriodicTask, *, quiet: bool = False) -> bool:
+    """Do a task once and return whether it succeeded. Log a failure unless ``quiet``."""
     try:
-        await chore.action()
+        await task.action()
     except Exception as error:  # noqa: BLE001 - a failure must not end the repetition
         if not quiet:
             is_fault = isinstance(error, InternalError) or not isinstance(error, PetstoreError)
-            _LOG.warning("%s: %s", chore.failure, error, exc_info=is_fault)
+            _LOG.warning("%s: %s", task.failure, error, exc_info=is_fault)
         return False
     return True
 
 
-async def _repeat(chore: PeriodicTask) -> None:
-    """Repeat a chore forever; log only the first of several failures in a row."""
+async def _repeat(task: PeriodicTask) -> None:
+    """Repeat a task forever; log only the first of several failures in a row."""
     import asyncio
 
     is_failing = False
     while True:
-        await asyncio.sleep(chore.seconds)
-        is_failing = not await attempt(chore, quiet=is_failing)
+        await asyncio.sleep(task.seconds)
+        is_failing = not await attempt(task, quiet=is_failing)
