@@ -162,7 +162,7 @@ async def test_a_long_list_has_pages(service: Service, staff: Visitor) -> None:
         *(("0171", "", [2]), ("55", "", [2])),  # digits of a telephone number
         ("ada", "Or do you mean the orders of a pet? Adam, pet 4", [1]),
         ("bel", "Several pets are named so. Which one do you mean? Bella, pet 1 Dogs", []),
-        *((typed, "Nothing is found.", []) for typed in ("77", "order 9", "0172", "x" * 101)),
+        *((typed, "Nothing found.", []) for typed in ("77", "order 9", "0172", "x" * 101)),
     ],
 )
 async def test_one_field_finds_orders_by_number_buyer_and_pet(
@@ -218,14 +218,14 @@ async def test_an_order_goes_from_placed_to_returned(staff: Visitor) -> None:
     assert "Bella for Tom, $85.00 placed 24 h left" in words(placed)
     fields = seen(placed)
     approved = await staff.submit("/orders/1/approve", **fields)
-    assert "Order 1 for \u2068Bella\u2069 is approved. It has no time limit now." in approved.text
+    assert "Approved order 1: \u2068Bella\u2069 stays reserved." in approved.text
     assert "Cancel it" in approved.text
     assert "Approve order" not in words(approved)
     again = await staff.post("/orders/1/approve", **fields)
     assert again.status_code == 412
     assert "Order 1 is approved already." in again.text
     delivered = await act(staff, "deliver")
-    assert "Order 1 is delivered. Bella is sold." in words(delivered)
+    assert "Sold Bella to Tom for $85.00 (order 1)." in words(delivered)
     assert "Cancel order" not in delivered.text
     refused = await press(staff, delivered, "Return Bella", refund="85.01")
     assert refused.status_code == 400
