@@ -104,12 +104,12 @@ async def test_the_list_has_a_tab_with_a_count_for_every_status(staff: Visitor) 
         "all": [5, 4, 3, 2, 1],
     }.items():
         assert listed(await staff.get("/orders", status=status)) == ids
-    assert row(page, 5) == "Mia order 5 no price 24 h left Approve order 5"
+    assert row(page, 5) == "Mia no price #5 24 h left Approve order 5"
     held = row(await staff.get("/orders", status="approved"), 4)
-    assert held.startswith("Rex for Jane order 4 $9.00 Placed 1 Dec 2026, 12:00 Deliver…")
+    assert held.startswith("Rex for Jane $9.00 #4 Placed 1 Dec 2026, 12:00 Hand over…")
     assert "pending" not in held
     everything = await staff.get("/orders", status="all")
-    assert row(everything, 2) == "Bella for Jane order 2 $9.00 returned Returned 1 Dec 2026, 12:00"
+    assert row(everything, 2) == "Bella for Jane $9.00 #2 returned Returned 1 Dec 2026, 12:00"
 
 
 async def test_late_orders_come_first_and_sold_ones_by_delivery(
@@ -241,12 +241,12 @@ async def test_an_order_goes_from_placed_to_returned(staff: Visitor) -> None:
     assert "Order 1 is returned already." in words(twice)
 
 
-@pytest.mark.parametrize("button", ["Approve order 1", "Deliver order 1: Bella"])
+@pytest.mark.parametrize("button", ["Approve order 1", "Hand over Bella"])
 async def test_approving_and_delivering_save_the_details_in_the_form(
     staff: Visitor, button: str
 ) -> None:
     await place(staff)
-    if button.startswith("Deliver"):
+    if button.startswith("Hand"):
         await act(staff, "approve")
         assert "This marks Bella as sold without a price." in words(await staff.get("/orders/1"))
     typed = {"buyer": "Ada", "amount": "1,249.50", "note": "Calls\nfirst"}
