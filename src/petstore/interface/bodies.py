@@ -59,7 +59,7 @@ class BodyReader:
         self._largest = largest
         self._seconds = seconds
         self._deadlines: dict[asyncio.Task[Any], float] = {}
-        self.periodic_task = PeriodicTask(self.end_late, 0.1, "late bodies not ended")
+        self.periodic_task = PeriodicTask(self.end_late, 0.1, "cannot close timed-out requests")
 
     async def read(self, request: Request, receive: Receive, *, is_list: bool = False) -> bytes:
         self._check_media_type(request)
