@@ -2,14 +2,15 @@
 
 import logging
 from contextlib import ExitStack, suppress
+from functools import lru_cache
 from io import BytesIO
+from urllib.parse import urlsplit
 from weakref import finalize
 
 from msgspec.structs import replace
 
 from petstore.categories import pages as categories
 from petstore.console import sign_in
-from petstore.console.browsers import may_lack_cookie, require_same_origin, session_cookie
 from petstore.console.forms import (
     EMPTY,
     Form,
@@ -20,9 +21,10 @@ from petstore.console.forms import (
     page_address,
 )
 from petstore.console.page import HOME, ConsolePage, PageRequest, failure_of, sentence, with_error
-from petstore.console.sign_in import arrival_page, sign_in_page, to_sign_in
+from petstore.console.sign_in import arrival_page, session_cookie, sign_in_page, to_sign_in
 from petstore.console.templates import templates
 from petstore.errors import (
+    CrossSiteRequest,
     InternalError,
     MissingKey,
     MissingScope,
@@ -32,7 +34,7 @@ from petstore.errors import (
     RateLimitExceeded,
     Unavailable,
 )
-from petstore.events import pages as changes
+from petstore.events import pages as events
 from petstore.events.model import IN_FEED
 from petstore.events.store import newest_position
 from petstore.http.messages import Receive, Request, Response
@@ -41,23 +43,20 @@ from petstore.interface.application import Exchange
 from petstore.interface.bodies import BodyReader, room_for_file
 from petstore.interface.operation import Services
 from petstore.interface.routes import Route, Routes, decode_path_id
-from petstore.keys import activity_pages as activity
 from petstore.keys import pages as keys
 from petstore.orders import pages as orders
 from petstore.orders import today_pages as today
-from petstore.people import account_pages as account
-from petstore.people import invitation_pages as invitations
 from petstore.people import pages as people
 from petstore.pets import pages as pets
 from petstore.pets import selection_pages as selection
 from petstore.sales import pages as sales
 from petstore.sessions.operations import Sessions
 from petstore.time_slices import TimeSlices
-from petstore.usage import pages as usage
 from petstore.webhooks import pages as webhooks
 
 _LOG = logging.getLogger(__name__)
 _ASSETS = f"{HOME}/assets/"
+_SITE = b"sec-fetch-site"
 # Bytes a second: lines of phones are often no faster.
 _SLOWEST = 65_536
 # Bytes of a form of somebody who is not signed in: thousands may wait with one for a password.
@@ -85,9 +84,7 @@ async def _help(request: PageRequest) -> Response:
 
 PAGES: tuple[ConsolePage, ...] = (
     *sign_in.PAGES,
-    *invitations.PAGES,
-    *account.PAGES,
-    *changes.PAGES,
+    *events.PAGES,
     *today.PAGES,
     *pets.PAGES,
     *selection.PAGES,
@@ -95,11 +92,9 @@ PAGES: tuple[ConsolePage, ...] = (
     *sales.PAGES,
     *categories.PAGES,
     *imports.PAGES,
-    *usage.PAGES,
     *webhooks.PAGES,
     *keys.PAGES,
     *people.PAGES,
-    *activity.PAGES,
     ConsolePage("GET", "/help", _help),
 )
 """The pages of the console: routes and rights come from here."""
@@ -155,7 +150,7 @@ class Console:
             raise _refusal(route, head)
         if page.method == "GET":
             return await self._admitted(page, request, receive)
-        require_same_origin(head, self._public_url)
+        _require_same_origin(head, self._public_url)
         try:
             return await self._admitted(page, request, receive)
         except _NOT_MENDED:
@@ -253,7 +248,7 @@ class Console:
             lost = _FILE_TOO_LATE if request.lost_file else _FORM_TOO_LATE
             problem = lost if again is None else _TOO_LATE
             return await sign_in_page(request, 401, again=again, problem=problem)
-        return arrival_page(request) if may_lack_cookie(request.head) else to_sign_in(request)
+        return arrival_page(request) if _may_lack_cookie(request.head) else to_sign_in(request)
 
     async def _pending(
         self, page: ConsolePage, request: PageRequest, receive: Receive, largest: int
@@ -285,6 +280,43 @@ def _with_cookie(request: PageRequest, response: Response) -> Response:
         return response
     cookie = session_cookie(request.secret, request.root, stays=True)
     return replace(response, headers=[*response.headers, cookie])
+
+
+def _require_same_origin(request: Request, public_url: str) -> None:
+    """Refuse a request that a page of another origin may have made.
+
+    Browsers send ``Sec-Fetch-Site`` (Fetch Metadata) where the connection is secure, and ``Origin``
+    with every form. The origin of the console is that of the ``public_url``. Where the operator has
+    named none, it is that of the ``Host``, by http or by https: a proxy may end TLS. Then a proxy
+    may also have replaced the ``Host``, so ``Sec-Fetch-Site`` alone counts if it is there.
+    """
+    site, origin = request.fields.get(_SITE), request.fields.get(b"origin")
+    is_own = site == b"same-origin"
+    if origin is not None and (public_url or site is None):
+        is_own = site in (b"same-origin", None) and origin in _own_origins(request, public_url)
+    if not is_own:
+        msg = "Origin: expected a request from a page of this console; open the console and repeat"
+        raise CrossSiteRequest(msg)
+
+
+def _may_lack_cookie(request: Request) -> bool:
+    """Return whether a link of another site may have led here (``SameSite=Strict``)."""
+    site = request.fields.get(_SITE)
+    return site in (None, b"cross-site") and request.method in ("GET", "HEAD")
+
+
+def _own_origins(request: Request, public_url: str) -> tuple[bytes, ...]:
+    if public_url:
+        return (_origin_of(public_url),)
+    host = request.fields.get(b"host", b"")
+    return (b"http://" + host, b"https://" + host) if host else ()
+
+
+@lru_cache(maxsize=1)
+def _origin_of(url: str) -> bytes:
+    scheme, netloc, *_ = urlsplit(url.lower())
+    usual = ":443" if scheme == "https" else ":80"
+    return f"{scheme}://{netloc.removesuffix(usual)}".encode("ascii")
 
 
 def _content_type(head: Request) -> str:

@@ -43,12 +43,23 @@ _PREFIX = "typed."
 _PATH = "again"
 # What a form has for the service, beside what a person types.
 _UNSEEN = re.compile(r"once|again|version|seen|until|back|chosen|was_.*")
+_ISOLATE, _END_ISOLATE = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
+# What would end the isolate around a text, or go on after it: isolates of its own, and the ends of
+# paragraphs (class B of UAX #9).
+_BEYOND_ISOLATES = dict.fromkeys(range(0x2066, 0x206A), "") | dict.fromkeys(
+    map(ord, "\n\r\x1c\x1d\x1e\x85\u2029"), " "
+)
 _BREAKS = {ord("\r"): None, ord("\n"): None, ord("\t"): " "}
 
 
 def line(text: str) -> str:
     """Return a text as an input of one line shows it (HTML, 4.10.5.1.2); a tab is a blank."""
     return text.translate(_BREAKS).strip()
+
+
+def isolated(text: str) -> str:
+    """Return a text whose direction changes nothing around it, as ``<bdi>`` does in markup."""
+    return f"{_ISOLATE}{text.translate(_BEYOND_ISOLATES)}{_END_ISOLATE}"
 
 
 def typed_id(text: str) -> int | None:
