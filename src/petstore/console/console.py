@@ -70,12 +70,7 @@ _BEYOND_ROLE = "Your role ({}) does not include this. An administrator can chang
 _TOO_LATE = (
     "You were signed out before this arrived. Sign in again; then you can send what you typed."
 )
-_FILE_TOO_LATE = (
-    "You were signed out before this arrived. Sign in again, and choose the file again."
-)
-_FORM_TOO_LATE = (
-    "You were signed out before this arrived. Sign in again, and then fill in the form again."
-)
+_LOST = "You were signed out before this arrived. Sign in again, and then fill in the form again."
 
 
 async def _help(request: PageRequest) -> Response:
@@ -184,27 +179,25 @@ class Console:
     async def _respond_with_file(
         self, page: ConsolePage, request: PageRequest, receive: Receive
     ) -> Response:
-        with await self._services.admission.files.take(request.caller.id) as begun:
-            with room_for_file():
-                response = await self._respond_in_turn(page, request, receive)
+        """Receive, send or add a file in turn: each has rows or words of a file in memory."""
+        admission, caller = self._services.admission, request.caller.id
+        with await admission.files.take(caller) as begun:
+            with room_for_file(), ExitStack() as opened:
+                if page.takes_files:
+                    seconds = page.max_bytes / _SLOWEST
+                    received = self._bodies.read_file(
+                        request.head, receive, page.max_bytes, seconds
+                    )
+                    body = opened.enter_context(await received)
+                    opened.enter_context(await admission.readings.take(caller))
+                    request.form = await decode_form(request.head, body, opened)
+                else:
+                    await self._receive_form(page, request, receive)
+                    opened.enter_context(await admission.working_files.take(caller))
+                response = await self._visited(page, request)
             if response.file is not None:
                 finalize(response.file, begun.pop_all().close)
             return response
-
-    async def _respond_in_turn(
-        self, page: ConsolePage, request: PageRequest, receive: Receive
-    ) -> Response:
-        """Receive a file, if the page takes one, and work on it when it is the turn of its key."""
-        admission = self._services.admission
-        if not page.takes_files:
-            await self._receive_form(page, request, receive)
-            with await admission.working_files.take(request.caller.id):
-                return await self._visited(page, request)
-        seconds = page.max_bytes / _SLOWEST
-        body = await self._bodies.read_file(request.head, receive, page.max_bytes, seconds)
-        with body, ExitStack() as opened, await admission.readings.take(request.caller.id):
-            request.form = await decode_form(_content_type(request.head), body, opened)
-            return await self._visited(page, request)
 
     async def _receive_form(
         self, page: ConsolePage, request: PageRequest, receive: Receive
@@ -245,8 +238,7 @@ class Console:
             request.sessions.charge_stranger(request.client)
             # In a sign-in form it is longer.
             again = await self._pending(page, request, receive, _MAX_OF_STRANGERS // 2)
-            lost = _FILE_TOO_LATE if request.lost_file else _FORM_TOO_LATE
-            problem = lost if again is None else _TOO_LATE
+            problem = _LOST if again is None else _TOO_LATE
             return await sign_in_page(request, 401, again=again, problem=problem)
         return arrival_page(request) if _may_lack_cookie(request.head) else to_sign_in(request)
 
@@ -255,7 +247,6 @@ class Console:
     ) -> SavedForm | None:
         """Return a form to be sent again, ``None`` if it has a secret or a file."""
         form, path = request.form, page_address(request.head.path.removeprefix(HOME))
-        request.lost_file = page.takes_files
         if page.signs_in or page.has_secret or page.takes_files or not path:
             return None
         if form is EMPTY:
@@ -263,15 +254,14 @@ class Console:
                 form = await self._form(page, request.head, receive, largest)
             except PetstoreError:
                 return None
-        request.lost_file = form.file is not None
-        return None if request.lost_file else again_of(path, form)
+        return None if form.file is not None else again_of(path, form)
 
     async def _form(self, page: ConsolePage, head: Request, receive: Receive, largest: int) -> Form:
         if page.method == "GET":
             return decode_urlencoded(head.query)
         body = await self._bodies.read_any(head, receive, largest)
         with ExitStack() as opened:
-            return await decode_form(_content_type(head), BytesIO(body), opened)
+            return await decode_form(head, BytesIO(body), opened)
 
 
 def _with_cookie(request: PageRequest, response: Response) -> Response:
@@ -319,10 +309,6 @@ def _origin_of(url: str) -> bytes:
     return f"{scheme}://{netloc.removesuffix(usual)}".encode("ascii")
 
 
-def _content_type(head: Request) -> str:
-    return head.fields.get(b"content-type", b"").decode("latin-1")
-
-
 def _refusal(route: Route[ConsolePage], head: Request) -> PetstoreError:
     if not route.operations:
         msg = "the console has no page at this address"
@@ -336,9 +322,7 @@ def _error_page(request: PageRequest, error: PetstoreError) -> Response:
     role = request.caller.role if request.session is not None else None
     if role is not None and isinstance(error, MissingScope) and error.headers:
         failure = failure._replace(message=_BEYOND_ROLE.format(role.capitalize()))
-    return request.page(
-        "error.html", error=error, failure=failure, again=request.again, lost_file=request.lost_file
-    )
+    return request.page("error.html", error=error, failure=failure, again=request.again)
 
 
 def _log(request: PageRequest, error: PetstoreError) -> None:

@@ -261,8 +261,7 @@ class PageRequest(Struct):
 
     For the log, ``signed_in`` is who is signed in or just did, and ``guessed`` the digest of a
     login that did not. ``renews_cookie`` is whether the response sets the cookie of the session
-    once more. After an error, ``again`` has a form that can be sent again, and ``lost_file`` says
-    that a file cannot be. The log has the ``id``.
+    once more. After an error, ``again`` has a form that can be sent again. The log has the ``id``.
     """
 
     services: Services
@@ -280,7 +279,6 @@ class PageRequest(Struct):
     signed_in: Caller | None = None
     guessed: str = ""
     again: SavedForm | None = None
-    lost_file: bool = False
     cursor: str = ""
     renews_cookie: bool = False
 
