@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from petstore.clock import DAY, SECOND
-from petstore.console.browsers import device_of
+from petstore.console.sign_in import device_of
 from petstore.databases.contract import Statement, read_unit
 from petstore.people.passwords import Passwords
 from petstore.people.store import find_session_in_unit, list_devices
