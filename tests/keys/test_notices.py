@@ -14,8 +14,7 @@ from petstore.events.store import publish_all
 from petstore.keys.notices import KeyNotices
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import State
-from petstore.usage.counter import Counter, first_hour
-from petstore.usage.deprecated import DeprecatedOperation, use_of
+from petstore.usage.counter import Counter, DeprecatedOperation, first_hour, use_of
 from support.keys import change, issue, revoke, unban
 from support.manual_clock import ManualClock
 from support.stores import do

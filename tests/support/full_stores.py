@@ -22,11 +22,10 @@ from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import State
 from petstore.orders.model import OrderCreate, OrderPatch
 from petstore.orders.store import place_order, update_order
-from petstore.people.model import PersonCreate
+from petstore.people.model import Browser, PersonCreate
 from petstore.people.store import add_person, begin_session, create_invitation
 from petstore.pets.model import NewPet
 from petstore.pets.store import delete_pet
-from petstore.sessions.model import Browser
 from petstore.settings import is_postgres, sqlite_path
 from petstore.usage.counter import Counter
 from support.changes import create_category, create_pet

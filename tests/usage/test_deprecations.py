@@ -10,8 +10,7 @@ from petstore.databases.contract import Store
 from petstore.databases.pages import Page
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import SCOPES
-from petstore.usage.counter import Counter, first_hour
-from petstore.usage.deprecated import KeyDeprecatedUse, list_uses
+from petstore.usage.counter import Counter, KeyDeprecatedUse, first_hour, list_uses
 from petstore.usage.operations import deprecated_operations
 from support.error_body import assert_error
 from support.keys import issue

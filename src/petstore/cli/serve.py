@@ -53,8 +53,8 @@ def serve(ctx: click.Context, /, *, demo: bool, is_check: bool, **options: Any) 
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     # Imported where it is used, so that `petstore --help` is instant.
     from petstore.backends import in_store
+    from petstore.people.session_operations import invite_first
     from petstore.server.service import prepared_service
-    from petstore.sessions.operations import invite_first
 
     prepared = None
     with ExitStack() as opened:

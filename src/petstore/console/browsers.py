@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.errors import CrossSiteRequest
 from petstore.http.messages import Request
-from petstore.sessions.model import STAYS, DeviceCookie, known_browser
+from petstore.people.model import STAYS, DeviceCookie, known_browser
 
 _SESSION = "petstore_console"
 _KNOWN = "petstore_known"

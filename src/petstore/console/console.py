@@ -48,10 +48,10 @@ from petstore.orders import today_pages as today
 from petstore.people import account_pages as account
 from petstore.people import invitation_pages as invitations
 from petstore.people import pages as people
+from petstore.people.session_operations import Sessions
 from petstore.pets import pages as pets
 from petstore.pets import selection_pages as selection
 from petstore.sales import pages as sales
-from petstore.sessions.operations import Sessions
 from petstore.time_slices import TimeSlices
 from petstore.usage import pages as usage
 from petstore.webhooks import pages as webhooks

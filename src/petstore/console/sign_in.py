@@ -18,9 +18,8 @@ from petstore.console.page import (
 from petstore.errors import InvalidKey, PetstoreError
 from petstore.http.messages import Response
 from petstore.keys.model import PREFIXES
-from petstore.people.model import MAX_LOGIN
-from petstore.sessions.model import Browser, login_digest
-from petstore.sessions.operations import SignedIn
+from petstore.people.model import MAX_LOGIN, Browser, login_digest
+from petstore.people.session_operations import SignedIn
 
 _SIGN_IN = "/sign-in"
 _KEY = "key"

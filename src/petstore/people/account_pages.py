@@ -10,9 +10,8 @@ from petstore.console.sign_in import signed_in
 from petstore.domain.decoding import convert
 from petstore.errors import InvalidBody, MissingKey, NotFound, PetstoreError
 from petstore.http.messages import Response
-from petstore.people.model import PersonName
+from petstore.people.model import PersonName, Session
 from petstore.people.passwords import MIN_LENGTH
-from petstore.sessions.model import Session
 
 _HOME = "/account"
 _FORM = FieldSet(
