@@ -182,7 +182,7 @@ def create_services(
         retries=SafeRetries(store, clock),
         feed=feed,
         reservations=Reservations(store, clock),
-        counter=Counter(store, clock),
+        counter=Counter(store),
         deprecated=deprecated_operations(OPERATIONS),
         reservation_minutes=settings.reservation_minutes,
         currency=settings.currency,

@@ -514,7 +514,7 @@ def recorded() -> dict[str, list[Statement]]:
 
 
 async def usage(store: Any) -> None:
-    counter, limiter = Counter(store, CLOCK), create_limiter(Settings(), store, CLOCK)
+    counter, limiter = Counter(store), create_limiter(Settings(), store, CLOCK)
     counter.count("deprecated", 7, "getPet", 1, (NOW, b"shop/1", "r1"))
     await counter.save()
     parts: Any = {"store": store, "limiter": limiter, "clock": CLOCK, "counter": counter}

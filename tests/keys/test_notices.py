@@ -79,7 +79,7 @@ async def save(store: Store, clock: ManualClock, key_id: int = 1, **state: Any) 
 
 async def call(store: Store, clock: ManualClock, key_id: int = 1, name: str = "getPet") -> None:
     """Save a call of a deprecated operation."""
-    counter, latest = Counter(store, clock), (clock(), b"shop/1", "r1")
+    counter, latest = Counter(store), (clock(), b"shop/1", "r1")
     counter.count("deprecated", key_id, name, first_hour(clock() // DAY), latest)
     await counter.save()
 

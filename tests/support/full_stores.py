@@ -74,7 +74,7 @@ async def fill(store: SqliteStore) -> str:
     key = await stored_key(store, 1)
     await store.write(begin_session(key, b"digest of a token", NOW, Browser()))
     await store.write(create_invitation(Change(NOW), 1))
-    counter = Counter(store, lambda: NOW)
+    counter = Counter(store)
     counter.count("deprecated", 1, "getPet", NOW // HOUR, (NOW, b"shop/1", "r1"))
     await counter.save()
     await store.write(do("INSERT INTO feed_start VALUES (1, 1)"))

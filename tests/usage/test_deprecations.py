@@ -161,7 +161,7 @@ class Calls:
 
     def __init__(self, store: Store, clock: ManualClock) -> None:
         self._store, self._clock = store, clock
-        self.counter = Counter(store, clock)
+        self.counter = Counter(store)
 
     async def call(self, *operations: str, key_id: int = 1, user_agent: bytes = b"") -> None:
         now = self._clock()

@@ -1,24 +1,21 @@
 """What keys do, counted in memory and saved, and the deprecated operations that they call."""
 
 import asyncio
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
-from itertools import chain, islice
-from secrets import token_hex
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct, json
 from msgspec.structs import asdict
 
-from petstore.clock import DAY, HOUR, Clock, Milliseconds, utc_second
+from petstore.clock import DAY, Milliseconds, utc_second
 from petstore.databases.contract import (
     Reader,
     Row,
     Statement,
     Store,
-    Unit,
     Value,
     placeholder_list,
     upsert,
@@ -48,14 +45,8 @@ _COLUMNS = ("kind", "key_id", "name", "hour", "count", "latest")
 _ADDED = """(kind, key_id, name, hour) DO UPDATE SET count = counts.count + excluded.count,
     latest = CASE WHEN excluded.latest >= counts.latest THEN excluded.latest ELSE counts.latest END
 """
-# A process counts its saves too: a save that may have been committed is not made again.
-_SAVED_ONCE = """(kind, key_id, name, hour) DO UPDATE SET count = excluded.count
-    WHERE counts.count < excluded.count RETURNING 1
-"""
-_SELECT = """SELECT name, hour, count, latest,
-        (SELECT max(count) FROM counts WHERE kind = 'save' AND key_id = 0 AND name = ?4)
-    FROM counts WHERE kind = ?1 AND key_id = ?2 AND hour >= ?3
-    ORDER BY hour DESC, name LIMIT ?5
+_SELECT = """SELECT name, hour, count, latest FROM counts
+    WHERE kind = ?1 AND key_id = ?2 AND hour >= ?3 ORDER BY hour DESC, name LIMIT ?4
 """
 
 
@@ -71,14 +62,10 @@ class Count(NamedTuple):
 class Counter:
     """Counts in memory, and adds the counts to the table ``counts``."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._clock = clock
-        self._process = ""
         self._counts: defaultdict[_Counted, int] = defaultdict(int)
         self._latest: dict[_Counted, Request] = {}
-        self._unsaved: deque[list[Row]] = deque()  # each with the row of its save first
-        self._batches = 0
         self._saving = asyncio.Lock()
 
     def count(
@@ -90,38 +77,33 @@ class Counter:
             self._latest[counted] = latest
 
     async def save(self) -> None:
-        async with self._saving:
-            await self._save_batches()  # what the last one could not add
-            self._process = self._process or token_hex(8)  # here, because workers may be forks
-            hour = self._clock() // HOUR
-            # In order: neighbours share a page of the file.
-            rows = iter(sorted(map(self._row, self._counts)))
-            self._counts.clear()
-            self._latest.clear()
-            while batch := list(islice(rows, _ROWS_AT_ONCE)):
-                self._batches += 1
-                save = ("save", 0, self._process, hour, self._batches, "")
-                self._unsaved.append([save, *batch])
-            await self._save_batches()
+        """Add the counts to the table. A save that fails after its commit is made twice."""
+        # In order: neighbours share a page of the file.
+        counted = sorted(self._counts)
+        for first in range(0, len(counted), _ROWS_AT_ONCE):
+            async with self._saving:
+                batch = counted[first : first + _ROWS_AT_ONCE]
+                rows = [self._row(each) for each in batch if each in self._counts]
+                await self._store.write(upsert("counts", _COLUMNS, rows, _ADDED))
+                for kind, key_id, name, hour, saved, _ in rows:
+                    saved_as = kind, key_id, name, hour
+                    self._counts[saved_as] -= saved
+                    if not self._counts[saved_as]:
+                        del self._counts[saved_as]
+                        self._latest.pop(saved_as, None)
 
     async def read(self, kind: Kind, key_id: int, first: int) -> list[Count]:
         """Return the newest 1,000 counts of a key from the hour ``first`` on, and then by name.
 
         Those of this process are there at once, those of others as they were saved.
         """
-        parameters = (kind, key_id, first, self._process, _MAX_READ)
-        select = Statement(_SELECT, parameters, name="select_counts")
-        while True:
-            batches, unsaved = self._batches, tuple(self._unsaved)
-            rows = await self._store.read(select)
-            if batches == self._batches:  # else counts moved from memory to the table meanwhile
-                break
-        saved = rows[0][-1] or 0 if rows else 0
-        found = {(-hour, name): (count, latest) for name, hour, count, latest, _ in rows}
-        counted = (self._row(name) for name in self._counts if name[1] == key_id)
-        for row in chain(counted, *(batch for batch in unsaved if batch[0][4] > saved)):
-            if row[:2] == (kind, key_id) and row[3] >= first:
-                _, _, name, hour, more, latest = row
+        parameters = (kind, key_id, first, _MAX_READ)
+        async with self._saving:  # no count moves from memory to the table meanwhile
+            rows = await self._store.read(Statement(_SELECT, parameters, name="select_counts"))
+            unsaved = [self._row(each) for each in self._counts if each[:2] == (kind, key_id)]
+        found = {(-hour, name): (count, latest) for name, hour, count, latest in rows}
+        for *_, name, hour, more, latest in unsaved:
+            if hour >= first:
                 count, before = found.get((-hour, name), (0, ""))
                 found[-hour, name] = count + more, max(before, latest)
         newest = sorted(found.items())[:_MAX_READ]
@@ -130,17 +112,6 @@ class Counter:
     def _row(self, counted: _Counted) -> Row:
         latest = self._latest.get(counted)
         return *counted, self._counts[counted], "" if latest is None else text_of(latest)
-
-    async def _save_batches(self) -> None:
-        while self._unsaved:
-            await self._store.write(_added(self._unsaved[0]))
-            self._unsaved.popleft()
-
-
-def _added(batch: list[Row]) -> Unit[None]:
-    save, *rows = batch
-    if (yield from upsert("counts", _COLUMNS, [save], _SAVED_ONCE)):
-        yield from upsert("counts", _COLUMNS, rows, _ADDED)
 
 
 def text_of(request: Request) -> str:
