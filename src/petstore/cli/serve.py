@@ -183,7 +183,7 @@ def deliver(ctx: click.Context, /, **options: Any) -> None:
             raise SettingError(msg)
     # Imported where they are used, so that `petstore --help` is instant.
     from petstore.backends import migrate, require_store
-    from petstore.server.deliveries import run_deliverer
+    from petstore.server.service import run_deliverer
 
     with plain_failures():
         require_store(settings.database)
