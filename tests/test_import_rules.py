@@ -63,7 +63,7 @@ def users_of(library: str) -> list[str]:
 
 RESOURCES = (
     *("pets", "orders", "categories", "keys", "events", "webhooks", "usage"),
-    *("sales", "sessions", "people", "imports"),
+    *("sales", "people", "imports"),
 )
 ORDER = (
     *("time_slices", "http", "server_urls", "clock", "errors", "coalescing", "generations"),

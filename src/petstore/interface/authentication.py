@@ -4,8 +4,8 @@ from petstore.domain.networks import network_of
 from petstore.errors import InvalidKey, MissingKey, MissingScope, NetworkNotAllowed, Unavailable
 from petstore.http.messages import Request
 from petstore.interface.messages import require_admitted
-from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Caller, Scope
+from petstore.keys.store import ApiKeyCache
 from petstore.limits.minutes import MinuteLimiter
 
 _CHALLENGE = 'Bearer realm="petstore"'

@@ -22,9 +22,16 @@ from petstore.errors import (
 )
 from petstore.http.messages import Response
 from petstore.keys.model import ROLES, Role
-from petstore.people.model import FIRST, INVITATION_LIFE, Account, Person, PersonCreate, PersonName
+from petstore.people.model import (
+    FIRST,
+    INVITATION_LIFE,
+    Account,
+    Person,
+    PersonCreate,
+    PersonName,
+    Session,
+)
 from petstore.people.passwords import MIN_LENGTH, check_password
-from petstore.sessions.model import Session
 
 _ROLES: dict[Role, str] = {
     "viewer": "Viewer: sees everything in the shop",
