@@ -15,7 +15,7 @@ from petstore.databases import migrations
 from petstore.databases.backups import back_up, restore
 from petstore.databases.contract import Row
 from petstore.databases.sqlite import SqliteStore, checkpoint_and_remove_wal
-from petstore.databases.sqlite_connection import one_at_a_time
+from petstore.databases.sqlite_connection import connected, one_at_a_time
 from petstore.databases.sqlite_files import OpenFiles
 from petstore.errors import Unavailable, UnusableDatabase
 from petstore.pets.model import NewPet, PetFilter
@@ -26,6 +26,7 @@ from support.migrators import migrate_at_once
 from support.permissions import umask
 from support.stores import half_written, leave_half_written, open_store
 
+PETS = 0x50455453
 VERSION = len(migrations.scripts("sqlite"))
 MIGRATE = (
     "import pathlib, sys; from petstore.databases.sqlite import SqliteStore;"
@@ -97,6 +98,27 @@ def test_a_missing_folder_is_not_created(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_empty_file_becomes_a_store(database: Path) -> None:
+    database.touch()
+    SqliteStore(database).migrate()
+    assert schema(database) != []
+
+
+def test_migrating_again_changes_nothing(database: Path) -> None:
+    SqliteStore(database).migrate()
+    before = database.read_bytes()
+    SqliteStore(database).migrate()
+    assert database.read_bytes() == before
+
+
+def test_a_store_has_our_application_id(database: Path) -> None:
+    SqliteStore(database).migrate()
+    connection = apsw.Connection(str(database))
+    marks = ("application_id", "user_version", "journal_mode")
+    assert [connection.pragma(mark) for mark in marks] == [PETS, VERSION, "wal"]
+    connection.close()
+
+
 def test_a_migration_waits_for_another_one_but_not_for_ever(database: Path) -> None:
     folder = os.open(database.parent, os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)
@@ -126,6 +148,14 @@ def test_half_of_a_change_by_a_killed_process_is_undone_before_a_store_is_read(
     assert run_sql(database, "SELECT count(*) FROM categories") == [(0,)]
 
 
+def test_a_store_without_a_log_that_another_program_reads_can_be_opened(database: Path) -> None:
+    SqliteStore(database).migrate()
+    run_sql(database, "PRAGMA journal_mode = delete")
+    with IdleUser(database, reads=True), connected(database, 50) as connection:
+        assert connection.pragma("journal_mode") == "delete"
+        assert SqliteStore(database, timeout=50).schema() == (VERSION, VERSION)
+
+
 def test_a_store_whose_maker_makes_a_log_just_now_can_be_opened(database: Path) -> None:
     SqliteStore(database).migrate()
     run_sql(database, "PRAGMA journal_mode = delete")
@@ -148,6 +178,11 @@ def test_a_log_is_put_away_once_another_process_has_opened_it(database: Path) ->
         fcntl.flock(file, fcntl.LOCK_UN)
         putting_away.result()
     assert not log.exists()
+
+
+def test_a_store_in_a_missing_folder_is_refused(database: Path) -> None:
+    with pytest.raises(UnusableDatabase, match="there is no folder"):
+        SqliteStore(database.parent / "missing" / "petstore.db").migrate()
 
 
 def test_several_processes_can_create_a_store_at_once(database: Path) -> None:
@@ -237,6 +272,27 @@ def test_the_database_refuses_rows_that_break_a_constraint(database: Path, sql: 
         run_sql(database, sql)
 
 
+def test_the_inventory_is_correct_after_any_changes_to_pets(database: Path) -> None:
+    SqliteStore(database).migrate()
+    for sql in (
+        "INSERT INTO pets (name, category_id, status) VALUES ('a', 1, NULL), ('b', 1, 'sold')",
+        "INSERT INTO pets (name, category_id, status) SELECT name, 1, 'available' FROM pets",
+        "UPDATE pets SET status = 'pending' WHERE id <= 3",
+        "UPDATE pets SET status = NULL WHERE id = 2",
+        "UPDATE pets SET status = status, name = 'c'",
+        "UPDATE pets SET status = 'sold' WHERE status IS NULL",
+        "DELETE FROM pets WHERE status = 'sold'",
+        "DELETE FROM pets",
+    ):
+        run_sql(database, sql)
+        counted = run_sql(
+            database,
+            "SELECT i.status, count(p.id) FROM inventory i LEFT JOIN pets p"
+            " ON p.status = i.status GROUP BY i.status ORDER BY i.status",
+        )
+        assert run_sql(database, "SELECT * FROM inventory ORDER BY status") == counted, sql
+
+
 def schema(database: Path) -> list[Row]:
     return run_sql(database, "SELECT name, sql FROM sqlite_schema ORDER BY name")
 
@@ -250,6 +306,13 @@ async def test_only_the_owner_can_read_a_new_database_and_the_files_beside_it(
             await store.write(create_pet(NewPet("Rex", 1)))
             modes = {path.name: path.stat().st_mode & 0o777 for path in database.parent.iterdir()}
     assert modes == {f"petstore.db{ending}": 0o600 for ending in ("", "-wal", "-shm")}
+
+
+def test_an_existing_database_keeps_its_permissions(database: Path) -> None:
+    SqliteStore(database).migrate()
+    database.chmod(0o640)
+    SqliteStore(database).migrate()
+    assert database.stat().st_mode & 0o777 == 0o640
 
 
 def test_a_database_is_not_created_through_a_dangling_symlink(database: Path) -> None:

@@ -9,9 +9,15 @@ import pytest
 
 from petstore.databases.contract import Duplicate, Statement, Unit
 from petstore.databases.postgres import PostgresStore
-from petstore.errors import InternalError, Unavailable
+from petstore.errors import Conflict, InternalError, Unavailable
+from petstore.events.store import Change, publish_all
+from petstore.keys.store import get_key
+from petstore.orders.model import OrderCreate, OrderPatch
+from petstore.orders.store import place_order, update_order
 from petstore.pets.model import NewPet
 from support.changes import create_pet
+from support.keys import issue, revoke
+from support.manual_clock import ManualClock
 from support.pet_rows import select_pet, select_pets
 from support.pooler import pooler
 from support.postgres import PostgresServer, database_name, stopped
@@ -23,6 +29,20 @@ pytestmark = pytest.mark.anyio
 
 BELLA = NewPet("Bella", 1)
 ALL_PETS = select_pets(1000)
+CONDITIONS = (
+    "connection_failure",
+    "data_corrupted",
+    "disk_full",
+    "duplicate_prepared_statement",
+    "idle_in_transaction_session_timeout",
+    "invalid_sql_statement_name",
+    "io_error",
+    "division_by_zero",
+    "lock_not_available",
+    "object_not_in_prerequisite_state",
+    "serialization_failure",
+)
+PID = Statement("SELECT pg_backend_pid()")
 STATEMENT_TIMEOUT = "SELECT current_setting('statement_timeout')"
 ALL_RIGHTS = (
     "GRANT ALL ON ALL TABLES IN SCHEMA public TO {0};"
@@ -136,6 +156,24 @@ async def test_changes_are_read_committed_whatever_the_default_of_the_database(
     assert await store.write(isolation) == [("read committed",)]
 
 
+async def test_a_connection_counts_as_in_use_until_its_change_is_made(
+    store: PostgresStore,
+) -> None:
+    def count_connections() -> Unit[int]:
+        yield PID
+        return store.connections_in_use
+
+    assert await store.write(count_connections()) == 1
+    assert store.connections_in_use == 0
+
+
+async def test_the_connection_used_last_is_used_next(store: PostgresStore) -> None:
+    opened = await asyncio.gather(store.read(PID), store.read(PID))
+    assert opened[0] != opened[1]
+    last, *next_ones = [await store.read(PID) for _ in range(3)]
+    assert next_ones == [last, last]
+
+
 @pytest.mark.parametrize("mode", ["fast", "kill"])
 async def test_without_a_server_requests_are_refused_until_it_is_back(
     own_server: PostgresServer, own_url: str, mode: str
@@ -180,6 +218,16 @@ async def test_a_store_closes_while_the_server_hangs(
     with own_server.stopped():
         async with asyncio.timeout(20):
             await store.close()
+
+
+async def test_a_store_waits_for_a_server_that_has_not_started(
+    own_server: PostgresServer, own_url: str
+) -> None:
+    own_server.stop()
+    async with open_postgres_store(own_url) as store:
+        await assert_all_is_refused(store)
+        own_server.start()
+        await store.write(create_pet(BELLA))
 
 
 @pytest.mark.parametrize("pause", [0, 0.1])
@@ -272,6 +320,15 @@ async def test_a_change_that_is_confirmed_too_late_is_refused_but_may_be_committ
     with pytest.raises(Unavailable, match="in time"):
         await short_timeout_store.write(unit())
     await eventually(lambda: count_pets(store))
+    assert await count_pets(store) == 1
+
+
+async def test_a_change_that_takes_too_long_is_refused_and_not_made(
+    short_timeout_store: PostgresStore, store: PostgresStore
+) -> None:
+    with pytest.raises(Unavailable, match="in time"):
+        await short_timeout_store.write(slowly(20))
+    await short_timeout_store.write(create_pet(BELLA))
     assert await count_pets(store) == 1
 
 
@@ -371,6 +428,15 @@ async def test_revoked_privileges_are_an_error_of_the_server(
     postgres.sql("DROP OWNED BY clerk", name)
 
 
+async def test_any_error_of_the_server_is_reported_with_its_sqlstate(
+    store: PostgresStore,
+) -> None:
+    for condition in CONDITIONS:
+        failing = f"DO 'BEGIN RAISE $${condition}$$ USING ERRCODE = $${condition}$$; END'"
+        with pytest.raises(Unavailable, match=rf"{condition} \(SQLSTATE [0-9A-Z]{{5}}\)$"):
+            await store.write(do(failing))
+
+
 async def test_one_of_two_deadlocked_units_is_refused(store: PostgresStore) -> None:
     pets = [await store.write(create_pet(BELLA)) for _ in range(2)]
     both = asyncio.Barrier(2)
@@ -394,6 +460,22 @@ async def test_one_of_two_deadlocked_units_is_refused(store: PostgresStore) -> N
     one, two = (pet.id for pet in pets)
     outcomes = await asyncio.gather(lock(one, two), lock(two, one), return_exceptions=True)
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["NoneType", "Unavailable"]
+
+
+async def test_a_unit_can_catch_a_duplicate_value_and_raise_a_conflict(
+    store: PostgresStore,
+) -> None:
+    def unit() -> Unit[None]:
+        yield Statement("INSERT INTO categories (name, name_key) VALUES ('a', 'a')")
+        try:
+            yield Statement("INSERT INTO categories (name, name_key) VALUES ('b', 'a')")
+        except Duplicate as error:
+            msg = "taken"
+            raise Conflict(msg) from error
+
+    with pytest.raises(Conflict, match="taken"):
+        await store.write(unit())
+    assert await store.read(Statement("SELECT * FROM categories")) == []
 
 
 async def test_a_unit_that_swallows_a_failure_is_not_committed(store: PostgresStore) -> None:
@@ -424,6 +506,31 @@ async def test_a_statement_that_the_server_refuses_is_reported_with_its_sqlstate
         with pytest.raises(Unavailable, match="SQLSTATE"):
             await refused
     await store.write(create_pet(BELLA))
+
+
+async def test_a_duplicate_value_that_a_unit_does_not_catch_is_refused(
+    store: PostgresStore,
+) -> None:
+    insert = "INSERT INTO categories (name, name_key) VALUES ('a', 'a'), ('b', 'a')"
+    with pytest.raises(Unavailable, match="duplicate key value"):
+        await store.write(do(insert))
+
+
+async def test_a_publication_of_all_tables_hinders_no_change(
+    own_server: PostgresServer, own_url: str, clock: ManualClock
+) -> None:
+    own_server.sql("CREATE PUBLICATION everything FOR ALL TABLES", database_name(own_url))
+    async with open_postgres_store(own_url) as store:
+        key = await issue(store, clock)
+        await revoke(store, clock, key.id)
+        pet = await store.write(create_pet(NewPet("Bella", 1, "available")))
+        order = await store.write(place_order(Change(clock()), OrderCreate(pet.id)))
+        for patch in (OrderPatch(status="approved"), OrderPatch(status="delivered")):
+            await store.write(update_order(Change(clock()), order.id, patch))
+        await publish_all(store)
+        for table in ("inventory", "category_inventory"):  # as when counts are summed up
+            await store.write(do(f"DELETE FROM {table}"))  # noqa: S608 - a name
+        assert (await get_key(store, key.id, None, clock)).state == "revoked"
 
 
 @pytest.mark.parametrize(

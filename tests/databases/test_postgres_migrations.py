@@ -44,6 +44,13 @@ def test_several_processes_may_migrate_at_once(postgres: PostgresServer, postgre
     assert schema(postgres, url) == schema(postgres, postgres_url)
 
 
+def test_migrating_again_writes_nothing(postgres: PostgresServer, postgres_url: str) -> None:
+    query = "SELECT xmin, version FROM petstore_schema"
+    before = postgres.sql(query, database_name(postgres_url))
+    PostgresStore(postgres_url).migrate()
+    assert postgres.sql(query, database_name(postgres_url)) == before
+
+
 @pytest.fixture
 def visitor(postgres: PostgresServer) -> str:
     """A user without any privileges yet."""
@@ -90,6 +97,21 @@ def test_a_database_with_tables_of_the_same_names_is_refused_and_untouched(
     assert postgres.sql(tables, database_name(url)) == "orders"
 
 
+def test_a_version_table_without_a_version_is_refused(postgres: PostgresServer) -> None:
+    url = postgres.new_database()
+    postgres.sql("CREATE TABLE petstore_schema (mine TEXT)", database_name(url))
+    with pytest.raises(UnusableDatabase, match='column "version" does not exist'):
+        PostgresStore(url).migrate()
+
+
+def test_a_user_without_the_right_to_create_tables_is_refused(
+    postgres: PostgresServer, visitor: str
+) -> None:
+    url = postgres.new_database()
+    with pytest.raises(UnusableDatabase, match="permission denied for schema public"):
+        PostgresStore(postgres.url(database_name(url), visitor)).migrate()
+
+
 def test_a_user_without_rights_on_every_table_is_refused(
     postgres: PostgresServer, postgres_url: str, visitor: str
 ) -> None:
@@ -108,6 +130,23 @@ def test_a_store_without_a_column_is_refused(postgres: PostgresServer, postgres_
     postgres.sql("ALTER TABLE usage DROP COLUMN requests", database_name(postgres_url))
     with pytest.raises(UnusableDatabase, match='column "requests" of relation "usage" does not'):
         PostgresStore(postgres_url).schema()
+
+
+def test_what_others_put_into_a_store_is_theirs(
+    postgres: PostgresServer, postgres_url: str
+) -> None:
+    others = (
+        'CREATE TABLE "my notes" (id INTEGER); CREATE INDEX "by name" ON pets (name);'
+        " CREATE VIEW names AS SELECT name FROM pets; ALTER TABLE usage ADD COLUMN remark TEXT"
+    )
+    postgres.sql(others, database_name(postgres_url))
+    PostgresStore(postgres_url).migrate()
+
+
+def test_a_user_without_a_schema_is_refused(postgres: PostgresServer) -> None:
+    url = postgres.new_database()
+    with pytest.raises(UnusableDatabase, match="no schema has been selected"):
+        PostgresStore(f"{url}?options=-csearch_path%3Dnowhere").migrate()
 
 
 def test_a_closed_folder_of_another_user_is_as_good_as_absent(
@@ -188,6 +227,17 @@ def test_a_malformed_address_is_refused_without_showing_the_password(url: str) -
         PostgresStore(url).migrate()
     assert "s3cret" not in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+def test_an_unreachable_address_does_not_suggest_a_pooler() -> None:
+    with pytest.raises(Unavailable) as refusal:
+        PostgresStore("postgresql://petstore@127.0.0.1:1/postgres").migrate()
+    assert "pgbouncer" not in str(refusal.value)
+
+
+def test_the_error_of_an_invalid_option_names_it() -> None:
+    with pytest.raises(UnusableDatabase, match=r"^database: .*sslmode"):
+        PostgresStore("postgresql://petstore:s3cret@127.0.0.1/postgres?sslmode=maybe").migrate()
 
 
 def test_a_wrong_password_is_refused_and_not_shown(postgres: PostgresServer) -> None:

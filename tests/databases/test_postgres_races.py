@@ -37,7 +37,7 @@ from petstore.orders import store as orders
 from petstore.orders.model import Order, OrderCreate, OrderFilter, OrderPatch
 from petstore.orders.store import Reservations
 from petstore.people.model import PersonCreate
-from petstore.people.store import Added, add_person, change_person, find_person
+from petstore.people.store import Added, add_person, change_person, find_person, invite_person
 from petstore.pets import store as pets
 from petstore.pets.model import NewPet, Pet, PetFilter, PetPatch
 from petstore.webhooks.store import active_webhooks, take_leases
@@ -51,7 +51,7 @@ from support.changes import (
 from support.delivering import add_webhook, issue_with_webhooks
 from support.keys import OPERATOR, actor, issue, stored_key
 from support.manual_clock import ManualClock
-from support.people import add_active
+from support.people import add, add_active
 from support.postgres import PostgresServer, database_name
 from support.postgres_stores import open_postgres_store
 from support.races import lingering
@@ -336,6 +336,20 @@ async def test_a_login_is_assigned_only_once(
         assert Counter(map(type, outcomes)) == {Added: 1, LoginTaken: 2}
 
 
+async def test_of_two_invitations_at_once_one_link_is_left(
+    stores: list[PostgresStore], clock: ManualClock
+) -> None:
+    added = await add(stores[0], clock)
+    await outcomes_in_any_order(
+        *(
+            store.write(lingering(invite_person(added.person.id, OPERATOR.at(clock()))))
+            for store in stores
+        )
+    )
+    ((links,),) = await stores[0].read(Statement("SELECT count(*) FROM invitations"))
+    assert links == 1
+
+
 @pytest.fixture
 async def key(store: PostgresStore, clock: ManualClock) -> Caller:
     return await stored_key(store, (await issue(store, clock)).id)
@@ -396,6 +410,22 @@ async def test_a_new_idempotency_record_is_not_deleted_with_the_old_one(
         assert replayed.is_replay
         assert len(await all_pets(stores[0])) == 2 * number + 2
         clock.advance(2 * DAY // SECOND)
+
+
+async def test_processes_that_prune_at_once_delete_everything_expired(
+    stores: list[PostgresStore], clock: ManualClock, key: Caller
+) -> None:
+    await stores[0].write(
+        do(
+            "INSERT INTO idempotency_records"
+            " SELECT ?1, 'key ' || n, '', '', n FROM generate_series(1, 5000) n",
+            key.id,
+        )
+    )
+    pruning = [prune_all(store, clock, DAYS_KEPT) for store in stores * 2]
+    assert kinds(await outcomes_of(*pruning)) == set()
+    await prune_all(stores[0], clock, DAYS_KEPT)
+    assert await stores[0].read(Statement("SELECT * FROM idempotency_records")) == []
 
 
 async def test_a_lapsed_order_is_cancelled_once_by_many_processes(

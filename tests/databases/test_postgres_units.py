@@ -15,7 +15,8 @@ from petstore.databases.contract import Row, Statement, Unit
 from petstore.databases.postgres import PostgresStore
 from petstore.databases.postgres_connection import PostgresPool, connect
 from petstore.errors import Unavailable
-from petstore.events.store import Change, publish_all
+from petstore.events.model import NewEvent
+from petstore.events.store import Change, publish_all, record
 from petstore.interface.idempotency_records import Attempt, SafeRetries
 from petstore.pets.model import NewPet, Pet, PetPatch
 from petstore.pets.store import create_pet, delete_pet, get_pet, update_pet
@@ -100,6 +101,16 @@ async def test_a_pet_and_its_event_are_one_statement_without_a_transaction_aroun
     pet = await store.write(add())
     assert log.first_words() == ["SELECT nextval", "WITH statement_0"]
     assert await events(store) == [f"pet/{pet.id}"]
+
+
+async def test_pets_that_are_added_at_once_take_their_ids_together(
+    store: PostgresStore, postgres: PostgresServer
+) -> None:
+    log = Log(postgres)
+    pets = await asyncio.gather(*(store.write(add(f"{number}")) for number in range(8)))
+    assert [pet.id for pet in pets] == [*range(1, 9)]
+    assert await names(store) == [f"{number}" for number in range(8)]
+    assert log.first_words().count("SELECT nextval") == 1
 
 
 async def test_pets_that_are_added_at_once_share_a_transaction(
@@ -277,6 +288,33 @@ async def test_what_waits_runs_before_a_statement_that_may_not(store: PostgresSt
     assert await store.write(unit()) == [[("first",)], [("first",), ("second",)]]
     assert await names(store) == ["first", "second", "third"]
     assert await events(store) == ["pet/1", "pet/2", "pet/3"]
+
+
+async def test_events_of_one_unit_stay_in_order(store: PostgresStore) -> None:
+    def unit() -> Unit[None]:
+        for number in range(1, 31):
+            yield record(NOW, NewEvent("pet.updated", f"pet/{number}", {}))
+
+    await store.write(unit())
+    assert await events(store) == [f"pet/{number}" for number in range(1, 31)]
+
+
+async def test_a_unit_that_raises_leaves_nothing_of_what_waited(store: PostgresStore) -> None:
+    def refused_at_once() -> Unit[None]:
+        yield from add()
+        raise KeyError
+
+    def refused_later() -> Unit[None]:
+        yield from add()
+        yield Statement("SELECT 1")
+        yield from add()
+        raise KeyError
+
+    for unit in (refused_at_once, refused_later):
+        with pytest.raises(KeyError):
+            await store.write(unit())
+    assert await names(store) == []
+    assert await events(store) == []
 
 
 async def test_a_statement_that_waited_and_fails_undoes_its_unit(store: PostgresStore) -> None:

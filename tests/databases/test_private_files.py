@@ -7,6 +7,7 @@ from typing import BinaryIO
 import pytest
 
 from petstore.databases.private_files import create, replacing
+from petstore.errors import Conflict
 from support.permissions import umask
 from support.programs import needs
 
@@ -28,6 +29,14 @@ def test_only_the_owner_can_read_a_new_file(tmp_path: Path, mask: int) -> None:
     with umask(mask):
         create(path).close()
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_dangling_symlink_is_not_followed(tmp_path: Path) -> None:
+    path = tmp_path / "new"
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(FileExistsError):
+        create(path)
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_a_file_is_written_completely_or_not_at_all(tmp_path: Path) -> None:
@@ -92,3 +101,11 @@ def test_a_partial_file_of_another_user_is_refused(tmp_path: Path) -> None:
         replacing(tmp_path / "file"),
     ):
         pytest.fail("it was replaced")
+
+
+def test_the_later_of_two_concurrent_runs_wins(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with pytest.raises(Conflict, match="at the same time"), replacing(path):
+        write(path, b"second")
+    assert path.read_text() == "second"
+    assert list(tmp_path.iterdir()) == [path]

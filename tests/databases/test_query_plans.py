@@ -616,6 +616,59 @@ def test_the_last_page_costs_as_much_as_the_first(connection: apsw.Connection, n
     assert steps(connection, page_of(name, FAR)) < 1.2 * first
 
 
+@pytest.mark.parametrize(
+    ("operation", "columns"),
+    [
+        (
+            lambda store: list_pets(store, PetFilter("sold", 3), FAR, PAGE),
+            "category_id=? AND status=?",
+        ),
+        (
+            lambda store: list_orders(store, OrderFilter("cancelled", 3), FAR, PAGE),
+            "pet_id=? AND status=?",
+        ),
+    ],
+    ids=["pets", "orders"],
+)
+def test_two_filters_use_one_index(
+    connection: apsw.Connection, operation: Any, columns: str
+) -> None:
+    (detail,) = plan(connection, *statements_of(operation))
+    assert f"({columns} AND rowid>?)" in detail
+
+
+def test_a_hundred_ids_cost_a_hundred_searches(connection: apsw.Connection) -> None:
+    (wanted,) = statements_of(lambda store: list_pets(store, PetFilter(ids=HUNDRED), None, 100))
+    assert steps(connection, wanted) < 20 * len(HUNDRED)
+
+
+def test_a_search_starts_at_its_position_among_the_pets_of_a_word(
+    connection: apsw.Connection,
+) -> None:
+    details = plan(connection, page_of("search-0", FAR))
+    assert any("PRIMARY KEY (term=? AND item_id>?)" in detail for detail in details), details
+
+
+@pytest.mark.parametrize(
+    "wanted", [PetFilter(has_status=False), PetFilter(category_id=3, has_status=False)]
+)
+def test_pets_without_a_status_are_found_by_the_index_of_their_filters(
+    connection: apsw.Connection, wanted: PetFilter
+) -> None:
+    (statement,) = statements_of(lambda store: list_pets(store, wanted, FAR, PAGE))
+    (detail,) = plan(connection, statement)
+    assert "status=? AND rowid>?" in detail
+
+
+@pytest.mark.parametrize("has_status", [True, False])
+def test_a_hundred_ids_with_or_without_a_status_cost_a_hundred_searches(
+    connection: apsw.Connection, *, has_status: bool
+) -> None:
+    wanted = PetFilter(ids=HUNDRED, has_status=has_status)
+    (statement,) = statements_of(lambda store: list_pets(store, wanted, None, 100))
+    assert steps(connection, statement) < 30 * len(HUNDRED)
+
+
 BATCHES = {
     *("delete_aged_rows", "delete_deliveries", "delete_sessions_beyond"),
 }

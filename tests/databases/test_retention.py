@@ -9,7 +9,7 @@ from petstore.clock import DAY, MINUTE
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.databases.retention import prune_all
 from petstore.databases.schema import TABLES_BY_NAME
-from petstore.events.model import OPERATOR
+from petstore.events.model import EVENT_TYPES, OPERATOR
 from petstore.events.store import Change
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Caller
@@ -20,7 +20,7 @@ from support.history import events_after, published
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.retention import DAYS_KEPT
-from support.stores import do
+from support.stores import do, open_store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -126,6 +126,17 @@ async def test_the_usage_of_a_key_is_kept_for_the_days_of_the_setting(
     assert await column(store, "usage", "day") == list(range(today - 100, today + 1))
 
 
+async def test_with_0_days_histories_are_kept_forever(
+    store: Store, clock: ManualClock, key: Caller
+) -> None:
+    await store.write(used(key, 0, 3))
+    await store.write(rotated(key, NOW))
+    clock.now += 36_500 * DAY
+    await pruned(store, clock, history_days=0)
+    assert await column(store, "usage", "day") == [0, 1, 2]
+    assert len(await column(store, "api_key_tokens", "digest")) == 2
+
+
 async def test_orders_and_pets_are_never_pruned(store: Store, clock: ManualClock) -> None:
     await store.write(create_pets(PETS))
     await store.write(
@@ -151,3 +162,17 @@ async def test_other_writes_run_between_two_batches(
 
     await asyncio.gather(write(), pruned(store, clock))
     assert {2 * BATCH, BATCH} & set(left)
+
+
+async def test_several_processes_can_prune_at_once(
+    store: Store, address: str, clock: ManualClock, key: Caller
+) -> None:
+    await store.write(create_pets(PETS * 100))
+    await store.write(used(key, 0, 2 * BATCH))
+    await events_after(store)
+    clock.now += 31 * DAY
+    async with open_store(address) as other:
+        await asyncio.gather(*(pruned(one, clock) for one in (store, other) * 2))
+    assert await column(store, "usage", "day") == []
+    (event,) = await events_after(store, types=EVENT_TYPES)
+    assert event.sequence == 100 * len(PETS) + 1

@@ -1,5 +1,6 @@
 """The file with the master secret: made once, whole and for its owner alone."""
 
+import logging
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -62,6 +63,33 @@ def test_without_a_file_there_are_no_webhooks() -> None:
         file.read()
 
 
+def test_the_file_is_read_once(path: Path) -> None:
+    file = SecretFile(path, may_create=True)
+    file.create()
+    master = file.read()
+    path.unlink()
+    assert file.read() == master
+
+
+def test_an_invalid_file_is_refused_and_the_log_has_its_path(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path.touch(0o600)
+    path.write_text("geheim")
+    file = SecretFile(path, may_create=True)
+    file.create()
+    with pytest.raises(ValueError, match="32 random bytes in base64"):
+        file.check()
+    with (
+        caplog.at_level(logging.WARNING),
+        pytest.raises(WebhooksNotConfigured, match="tell its operator") as refused,
+    ):
+        file.read()
+    assert str(path) in caplog.text
+    assert str(path) not in refused.value.message
+    assert "geheim" not in caplog.text
+
+
 def test_the_log_says_once_why_a_file_cannot_be_used(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -80,6 +108,16 @@ def test_the_log_says_once_why_a_file_cannot_be_used(
     path.touch(0o600)
     path.write_bytes(text_of_master(MASTER))
     assert file.read() == MASTER
+
+
+def test_a_file_that_cannot_be_created_is_reported(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = SecretFile(tmp_path / "missing" / "petstore.db.secret", may_create=True)
+    file.check()
+    with caplog.at_level(logging.WARNING), pytest.raises(WebhooksNotConfigured):
+        file.create()
+    assert "No such file or directory" in caplog.text
 
 
 def test_a_dangling_symlink_is_not_followed(path: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from petstore.time_slices import TimeSlices
 from support.changes import create_pet
 from support.memory_folder import folder_in_memory
 from support.pet_rows import select_pets
-from support.stores import do, open_store
+from support.stores import do, locked, open_store
 
 pytestmark = pytest.mark.anyio
 
@@ -36,6 +36,13 @@ def commits_in_wal(database: Path) -> int:
     page_size = int.from_bytes(wal[8:12])
     frames = (wal[start : start + 24] for start in range(32, len(wal), 24 + page_size))
     return sum(frame[4:8] != bytes(4) and frame[8:16] == wal[16:24] for frame in frames)
+
+
+async def test_one_change_is_one_commit(store: SqliteStore, database: Path) -> None:
+    await store.write(create_pet(BELLA))
+    before = commits_in_wal(database)
+    await store.write(create_pet(BELLA))
+    assert commits_in_wal(database) == before + 1
 
 
 async def test_concurrent_changes_share_commits(store: SqliteStore, database: Path) -> None:
@@ -97,9 +104,28 @@ async def test_a_group_that_has_taken_its_time_leaves_the_rest_to_the_next(
     assert [pet.id for pet in pets] == [1, 2, 3, 4, 5]
 
 
+async def test_the_version_changes_while_a_change_waits_for_the_lock(
+    store: SqliteStore, database: Path
+) -> None:
+    before = await store.version()
+    async with open_store(f"sqlite:///{database}") as other:
+        await other.write(create_pet(BELLA))
+    with locked(database):
+        writing = asyncio.create_task(store.write(create_pet(BELLA)))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        waiting = await store.version()
+    await writing
+    assert len({before, waiting, await store.version()}) == 3
+
+
 async def test_every_commit_is_synced(store: SqliteStore) -> None:
     assert await store.write(do("PRAGMA synchronous")) == [(2,)]
     assert await store.write(do("PRAGMA journal_mode")) == [("wal",)]
+
+
+async def test_savepoints_write_no_file(store: SqliteStore) -> None:
+    assert await store.write(do("PRAGMA temp_store")) == [(2,)]
 
 
 async def test_a_wal_that_grew_during_a_long_read_is_truncated() -> None:
@@ -115,6 +141,10 @@ async def test_a_wal_that_grew_during_a_long_read_is_truncated() -> None:
             for _ in range(2):  # the first one brings the log into the database
                 await store.write(create_pet(BELLA))
             assert log.stat().st_size <= 16 * 1024 * 1024
+
+
+async def test_foreign_keys_are_enforced(store: SqliteStore) -> None:
+    assert await store.write(do("PRAGMA foreign_keys")) == [(1,)]
 
 
 async def test_the_statement_of_a_page_is_compiled_once(

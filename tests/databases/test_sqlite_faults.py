@@ -59,6 +59,16 @@ async def test_changes_that_wait_for_a_lock_are_refused_in_time(
     assert await count_pets(store) == 1
 
 
+async def test_a_lock_that_is_released_in_time_only_delays_changes(
+    store: SqliteStore, database: Path
+) -> None:
+    with locked(database):
+        writing = asyncio.create_task(store.write(create_pet(BELLA)))
+        await asyncio.sleep(0.02)
+        assert not writing.done()
+    assert (await writing).id == 1
+
+
 async def test_a_change_that_was_refused_is_not_made_later(
     store: SqliteStore, database: Path
 ) -> None:
@@ -101,6 +111,18 @@ async def test_on_a_full_disk_changes_are_refused_and_reads_succeed(store: Sqlit
     await store.write(do("PRAGMA max_page_count = 1000000"))
     await store.write(create_pet(LONG))
     assert await count_pets(store) == added + 1
+
+
+async def test_when_the_disk_is_full_every_write_of_the_group_fails(store: SqliteStore) -> None:
+    await fill_the_disk(store)
+    outcomes = await asyncio.gather(
+        store.write(create_pet(BELLA)),
+        store.write(create_pets([LONG] * 1_000)),
+        store.write(create_pet(BELLA)),
+        return_exceptions=True,
+    )
+    assert [type(outcome) for outcome in outcomes] == [Unavailable] * 3
+    assert await count_pets(store) == 0
 
 
 class SlowDisk(NamedTuple):
@@ -158,6 +180,25 @@ async def test_a_change_that_was_made_in_time_may_be_committed_after_its_deadlin
         assert not first.done()
         slow_disk.responds.set()
         assert (await first).id == 1
+
+
+async def test_no_write_of_a_failed_commit_succeeds(
+    connections: list[apsw.Connection], store: SqliteStore
+) -> None:
+    connections[-2].set_commit_hook(lambda: True)
+    outcomes = await asyncio.gather(
+        *(store.write(create_pet(BELLA)) for _ in range(3)), return_exceptions=True
+    )
+    assert all(isinstance(outcome, Exception) for outcome in outcomes)
+    assert await count_pets(store) == 0
+    connections[-2].set_commit_hook(None)
+    assert (await store.write(create_pet(BELLA))).id == 1
+
+
+async def test_a_missing_file_is_an_error_and_is_not_created(database: Path) -> None:
+    with pytest.raises(Unavailable):
+        await SqliteStore(database).open()
+    assert not database.exists()
 
 
 async def damage(database: Path, page: int) -> None:

@@ -233,6 +233,14 @@ async def test_while_another_program_has_the_write_lock_a_deleted_wal_is_brought
         await store.check()
 
 
+async def test_a_truncated_wal_is_refused(store: SqliteStore, database: Path) -> None:
+    async with open_store(database) as other:
+        await other.write(create_pets(MANY))
+        beside(database, "-wal").write_bytes(b"")
+        with pytest.raises(Unavailable, match="disk I/O error"):
+            await store.write(create_pet(BELLA))
+
+
 async def test_a_store_that_was_put_into_rollback_mode_is_in_wal_mode_once_it_is_open(
     store: SqliteStore, database: Path
 ) -> None:
@@ -243,6 +251,14 @@ async def test_a_store_that_was_put_into_rollback_mode_is_in_wal_mode_once_it_is
     await store.write(create_pet(BELLA))
     with closing(apsw.Connection(str(database))) as other:
         assert other.pragma("journal_mode") == "wal"
+
+
+async def test_reads_of_a_closed_store_are_refused(store: SqliteStore) -> None:
+    await store.close()
+    for refused in (store.read(select_pets(10)), store.version()):
+        with pytest.raises(Unavailable):
+            await refused
+    await store.open()
 
 
 # What a process that opens the files does

@@ -87,6 +87,14 @@ async def test_each_of_those_who_read_at_once_gets_the_pet_of_its_own_id(store: 
     ]
 
 
+async def test_a_unit_that_raises_changes_nothing_and_its_caller_gets_the_error(
+    store: Store,
+) -> None:
+    with pytest.raises(Conflict, match=r"^already taken$"):
+        await store.write(add_and_refuse(BELLA, Conflict("already taken")))
+    assert await all_pets(store) == []
+
+
 @pytest.mark.parametrize("error", [Conflict("taken"), ZeroDivisionError(), RuntimeError("bug")])
 async def test_a_failing_unit_does_not_affect_others(store: Store, error: Exception) -> None:
     outcomes = await asyncio.gather(
@@ -129,6 +137,10 @@ async def test_a_unit_that_breaks_a_constraint_does_not_affect_others(store: Sto
 async def test_a_read_cannot_write(store: Store) -> None:
     with pytest.raises(PetstoreError):
         await store.read(Statement("DELETE FROM pets"))
+
+
+async def test_an_unknown_id_is_not_found(store: Store) -> None:
+    assert await store.read(select_pet(1)) == []
 
 
 async def test_text_and_numbers_are_read_as_written(store: Store) -> None:
@@ -184,6 +196,12 @@ async def test_units_without_statements_succeed_alone_and_together(store: Store)
     assert done == "done"
 
 
+async def test_other_stores_see_a_change_once_its_write_returns(store: Store, other: Store) -> None:
+    for _ in range(20):
+        pet = await store.write(create_pet(BELLA))
+        assert await other.read(select_pet(pet.id)) != []
+
+
 async def test_concurrent_writes_of_several_stores_lose_nothing(store: Store, other: Store) -> None:
     added = await asyncio.gather(
         *(writer.write(create_pet(BELLA)) for _ in range(40) for writer in (store, other))
@@ -200,6 +218,13 @@ async def test_ids_ascend_from_1_and_are_never_reused(open_one: Open) -> None:
         await store.write(do("DELETE FROM pets"))
     async with open_one() as store:
         assert (await store.write(create_pet(BELLA))).id == 5
+
+
+async def test_an_acknowledged_change_survives_reopening(open_one: Open) -> None:
+    async with open_one() as store:
+        pet = await store.write(create_pet(BELLA))
+    async with open_one() as store:
+        assert await all_pets(store) == [pet]
 
 
 async def test_closing_waits_for_running_units(open_one: Open) -> None:
@@ -234,3 +259,7 @@ async def test_every_commit_changes_the_version_for_every_store(store: Store, ot
         await writer.write(create_pet(BELLA))
         changes = zip(before, await versions(), strict=True)
         assert all(old != new or old is None for old, new in changes)
+
+
+async def test_a_healthy_store_passes_its_check(store: Store) -> None:
+    await store.check()

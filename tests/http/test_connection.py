@@ -5,6 +5,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from threading import Event
@@ -65,6 +66,24 @@ def test_a_request_is_parsed_the_same_in_any_segmentation(server: Served) -> Non
         assert ask(server, data[:at], data[at:]) == b"POST /x? hello"
 
 
+def test_empty_lines_before_a_request_are_ignored_in_any_segmentation(server: Served) -> None:
+    data = b"\r\n\r\n" + GET
+    for at in range(1, 6):
+        assert ask(server, data[:at], data[at:]) == b"GET /? "
+
+
+@pytest.mark.parametrize("beginning", [b"\r", b"\n", b"\r\n\n", b"\r\r\n", b"\r\n\rX"])
+def test_a_cr_or_lf_alone_before_a_request_is_refused(
+    server: Served, app: Echo, beginning: bytes
+) -> None:
+    for pieces in ([beginning + GET], [beginning, GET]):
+        with RawSocket(server.port) as connection:
+            for piece in pieces:
+                connection.send(piece)
+            assert connection.read_response().status == 400
+    assert app.seen == []
+
+
 def test_a_body_that_arrives_with_its_headers_is_the_content_of_the_request(
     server: Served, app: Echo
 ) -> None:
@@ -122,6 +141,65 @@ def test_a_body_with_the_bytes_of_an_earlier_get_is_not_a_request(
     assert {request.path for request in app.seen} == {"/", "/x"}
 
 
+def test_cookies_in_several_fields_are_one_list(server: Served, app: Echo) -> None:
+    ask(server, b"GET / HTTP/1.1\r\nHost: a\r\nCookie: a=1, 2\r\ncookie: b=3\r\n\r\n")
+    assert app.seen[0].fields[b"cookie"] == b"a=1, 2; b=3"
+    assert app.seen[0].repeated == {b"cookie"}
+
+
+def test_field_names_are_lowercased_and_values_are_stripped(server: Served, app: Echo) -> None:
+    ask(server, b"GET / HTTP/1.1\r\nHost: a\r\nX-MiXed:  \t a b \t \r\nx-mixed:c\r\n\r\n")
+    assert app.seen[0].fields == {b"host": b"a", b"x-mixed": b"a b, c"}
+    assert app.seen[0].repeated == {b"x-mixed"}
+    assert app.seen[0].client == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("target", "seen"),
+    [
+        (b"/a?b=c?d", b"/a?b=c?d"),
+        (b"/a", b"/a?"),
+        (b"http://other/a?b", b"/a?b"),
+        (b"http://other", b"/?"),
+        (b"http://other?b", b"/?b"),
+        (b"/a//b%2F..", b"/a//b%2F..?"),
+    ],
+)
+def test_a_target_is_a_path_and_a_query(server: Served, target: bytes, seen: bytes) -> None:
+    assert ask(server, b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % target) == b"GET %s " % seen
+
+
+@pytest.mark.parametrize(
+    ("target", "host"),
+    [
+        (b"http://other:81/a?b", b"other:81"),
+        (b"http://me:secret@other", b"other"),
+        (b"http://[::1]:81?b", b"[::1]:81"),
+        (b"/http://other", b"a"),
+        (b"*", b"a"),
+    ],
+)
+def test_the_host_of_an_absolute_target_overrides_the_host_header(
+    server: Served, app: Echo, target: bytes, host: bytes
+) -> None:
+    ask(server, b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % target)
+    assert app.seen[0].fields == {b"host": host}
+
+
+def test_an_absolute_target_does_not_replace_a_missing_host_header(
+    server: Served, app: Echo
+) -> None:
+    ask(server, b"GET http://other/ HTTP/1.1\r\n\r\n")
+    assert app.seen[0].fields == {}
+
+
+@pytest.mark.parametrize("target", [b"http://a:port/", b"http://", b"http://[::1/"])
+def test_a_target_that_is_not_a_url_is_refused(server: Served, target: bytes) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(GET.replace(b"/", target, 1))
+        assert connection.read_response().status == 400
+
+
 def test_a_client_that_sends_only_blank_lines_is_disconnected(app: Echo) -> None:
     started = time.monotonic()
     with served(app, seconds=0.3) as server, RawSocket(server.port, seconds=0.1) as connection:
@@ -144,6 +222,25 @@ def test_a_client_that_half_closes_gets_all_its_responses(server: Served) -> Non
             assert connection.rest().count(b"HTTP/1.1 200") == count
 
 
+@pytest.mark.parametrize(
+    "beginning",
+    [b"\x16\x03\x01", b"GET / HTTP/1.1\nHost: a\n\n", b"GET / HTTP/1.1\r\nHost: a\n"],
+)
+def test_invalid_headers_are_refused_before_they_are_complete(
+    server: Served, beginning: bytes
+) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(beginning)
+        assert connection.read_response().status == 400
+
+
+def test_the_size_of_a_target_is_limited(server: Served) -> None:
+    for size, status in [(8_000, 200), (9_000, 414), (20_000, 414)]:
+        with RawSocket(server.port) as connection:
+            connection.send(GET.replace(b"/", b"/" + b"x" * size, 1))
+            assert connection.read_response().status == status
+
+
 def test_an_upgrade_request_is_declined_and_its_body_is_read(server: Served) -> None:
     with RawSocket(server.port) as connection:
         connection.send(post(b"hello", UPGRADE))
@@ -154,6 +251,12 @@ def test_an_upgrade_request_is_declined_and_its_body_is_read(server: Served) -> 
         connection.send(GET)
         bodies = [connection.read_response().body for _ in range(4)]
     assert bodies == [b"POST /x? hello", b"POST /x? ", b"POST /y? abc", b"GET /? "]
+
+
+def test_pipelined_upgrade_requests_are_declined_in_order(server: Served) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(post(b"hello", UPGRADE) * 700)
+        assert [connection.read_response().body for _ in range(700)] == [b"POST /x? hello"] * 700
 
 
 def test_the_connection_closes_after_a_request_with_connection_close(
@@ -178,6 +281,15 @@ def test_a_client_that_keeps_sending_still_gets_the_last_response(
     assert len(app.seen) == 1
 
 
+def test_the_framing_of_a_body_is_limited(server: Served) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+        connection.send(b"1;" + b"x" * 1_000_000)
+        response = connection.read_response()
+    assert response.status == 400
+    assert response.fields["connection"] == "close"
+
+
 @pytest.mark.parametrize("size", [15_000, 17_000])
 @pytest.mark.parametrize("pieces", [1, 3])
 def test_the_size_of_the_headers_is_limited(server: Served, size: int, pieces: int) -> None:
@@ -188,6 +300,13 @@ def test_the_size_of_the_headers_is_limited(server: Served, size: int, pieces: i
             connection.send(data[start : start + len(data) // pieces + 1])
             time.sleep(0.02)
         assert connection.read_response().status == (200 if size == 15_000 else 431)
+
+
+@pytest.mark.parametrize(("count", "status"), [(99, 200), (100, 431)])
+def test_the_number_of_headers_is_limited(server: Served, count: int, status: int) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(GET.replace(b"Host", b"X: y\r\n" * count + b"Host"))
+        assert connection.read_response().status == status
 
 
 def test_a_pipelined_request_waits_for_the_previous_response(server: Served, app: Echo) -> None:
@@ -284,6 +403,29 @@ def test_a_client_that_has_disconnected_gets_no_response(
     assert ask(server, GET) == b"GET /? "
 
 
+def test_a_client_that_disconnects_within_a_body_leaves_nothing_in_memory(
+    server: Served, app: Echo
+) -> None:
+    free: list[bool] = []
+    app.is_free, app.reads_at_once = (lambda: bool(free)), False
+    with socket.create_connection(("127.0.0.1", server.port)) as caller:
+        caller.sendall(post(b"hello")[:-2])
+        assert within(30, lambda: len(app.seen) == 1)
+        reset_when_closed = struct.pack("ii", 1, 0)
+        caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset_when_closed)
+    time.sleep(0.05)
+    free.append(True)
+    assert within(30, lambda: in_memory(Connection) == 0)
+
+
+def test_an_incomplete_body_ends_its_request(server: Served, app: Echo) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(post(b"hello")[:-1])
+        assert within(30, lambda: len(app.seen) == 1)
+        connection.finish_sending()
+        assert connection.read_response().status == 400
+
+
 def test_a_client_that_does_not_read_responses_is_disconnected(app: Echo) -> None:
     app.size = 50_000
     with (
@@ -313,11 +455,26 @@ def slow_callers(server: Served) -> Iterator[list[socket.socket]]:
         yield callers
 
 
+def received_by(caller: socket.socket) -> int:
+    """Return how many bytes a client gets of its response."""
+    caller.sendall(CLOSING)
+    return sum(map(len, iter(partial(caller.recv, 1 << 20), b"")))
+
+
 def test_large_responses_of_connections_count_as_a_whole(app: Echo) -> None:
     app.size = 2_000_000
     limits = {"buffer_bytes": 4_000_000, "seconds": 60}
     with served(app, **limits) as server, slow_callers(server):
         assert within(30, lambda: len(app.seen) == 10 and in_memory(Connection) <= 4)
+
+
+def test_large_responses_to_clients_that_read_are_not_cut_off(app: Echo) -> None:
+    app.size, app.is_free = 100_000, lambda: len(app.seen) == 20  # all at the same time
+    with served(app, buffer_bytes=1_000_000) as server, ExitStack() as opened:
+        callers = [opened.enter_context(slow_caller(server, 1 << 20)) for _ in range(20)]
+        with ThreadPoolExecutor(20) as pool:
+            sizes = [*pool.map(received_by, callers)]
+    assert min(sizes) > app.size
 
 
 def test_connections_hold_a_shared_response_together(app: Echo) -> None:
@@ -383,6 +540,28 @@ def test_a_complete_body_stays_complete_if_later_data_is_dropped(app: Echo) -> N
         assert response.body.endswith(b" " + b"x" * 2_000)
 
 
+def test_a_pipeline_dropped_for_lack_of_memory_ends_after_its_response(app: Echo) -> None:
+    app.is_free = lambda: False
+    with served(app, buffer_bytes=10_000) as server, RawSocket(server.port) as connection:
+        connection.send(GET)
+        assert within(30, lambda: bool(app.seen))
+        connection.send(GET[:-2] + b"X: " + b"y" * 12_000)
+        time.sleep(0.05)
+        app.is_free = lambda: True
+        assert connection.read_response().fields["connection"] == "close"
+        assert connection.rest() == b""
+
+
+def test_a_client_that_reads_slowly_gets_every_response(server: Served, app: Echo) -> None:
+    app.size = 60_000
+    with RawSocket(server.port) as connection:
+        connection.send(GET * 100)
+        time.sleep(0.1)
+        assert {len(connection.read_response().body) for _ in range(100)} == {
+            len(b"GET /? ") + 60_000
+        }
+
+
 def test_every_response_has_a_date(server: Served) -> None:
     with RawSocket(server.port) as connection:
         connection.send(GET)
@@ -441,6 +620,47 @@ def test_a_client_that_reads_slowly_but_steadily_is_not_disconnected(app: Echo) 
             time.sleep(0.01)
 
 
+def test_a_client_that_reads_from_the_kernel_is_not_disconnected(app: Echo) -> None:
+    app.size = 100_000
+    with served(app, seconds=0.4) as server, slow_caller(server, 4096) as caller:
+        caller.sendall(GET * 3)
+        count = 0
+        while count < 3 * 100_000:
+            # The first bytes so slowly that the kernel takes no more from us for over 0.4 s.
+            piece = caller.recv(600 if count < 60_000 else 6_000)
+            assert piece
+            count += len(piece)
+            time.sleep(0.01)
+
+
+def test_a_client_that_stops_within_a_body_frees_its_memory(app: Echo) -> None:
+    with served(app, connections=1, seconds=60) as server:
+        for _ in range(3):
+            with RawSocket(server.port) as connection:
+                connection.send(post(b"hello")[:-1])
+                connection.finish_sending()
+                assert connection.read_response().status == 400
+
+
+def test_the_size_limit_of_headers_is_per_request_in_a_pipeline(server: Served) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(GET * 1_000 + GET[:-2] + b"X: ")
+        for _ in range(3):
+            connection.send(b"y" * 5_000)
+            time.sleep(0.02)
+        connection.send(b"\r\n\r\n")
+        assert {connection.read_response().status for _ in range(1_001)} == {200}
+
+
+@pytest.mark.parametrize(("count", "status"), [(800, 200), (900, 400), (65_000, 400)])
+def test_the_number_of_small_chunks_is_limited(server: Served, count: int, status: int) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(CHUNKED + b"1\r\nx\r\n" * count + b"0\r\n\r\n")
+        response = connection.read_response()
+    assert response.status == status
+    assert (response.body.count(b"x") == count + 1) is (status == 200)
+
+
 def test_a_chunked_body_ends_at_the_same_place_in_any_segmentation(server: Served) -> None:
     inner = b"5\r\na\r\n\r\n\r\n3\r\nbcd\r\n0\r\n"
     data = CHUNKED + inner + b"X: y\r\n\r\n" + GET
@@ -451,6 +671,11 @@ def test_a_chunked_body_ends_at_the_same_place_in_any_segmentation(server: Serve
             connection.send(data[at:])
             assert connection.read_response().body == b"POST /x? a\r\n\r\nbcd"
             assert connection.read_response().body == b"GET /? "
+
+
+def test_a_large_chunked_body_is_read_in_pieces(server: Served) -> None:
+    chunks = b"400\r\n" + b"x" * 1024 + b"\r\n"
+    assert ask(server, CHUNKED + chunks * 100 + b"0\r\n\r\n").count(b"x") == 102_401
 
 
 def test_a_body_that_is_cut_off_is_freed_without_the_garbage_collector(
@@ -485,6 +710,12 @@ def test_a_chunked_body_is_not_read_ahead_of_the_application(server: Served, app
         assert connection.read_response().body.count(b"x") == 150 * 1024 + 1
 
 
+def test_chunk_data_does_not_count_as_framing(server: Served) -> None:
+    body = b"\r\n\r\n" * 5_000
+    data = CHUNKED + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    assert ask(server, data) == b"POST /x? " + body
+
+
 def test_the_segmentation_of_a_chunk_does_not_count_as_framing(server: Served) -> None:
     with RawSocket(server.port) as connection:
         connection.send(CHUNKED + b"bb8\r\n")
@@ -493,6 +724,26 @@ def test_the_segmentation_of_a_chunk_does_not_count_as_framing(server: Served) -
         connection.send(b"\r\n0\r\n\r\n" + GET)
         assert connection.read_response().body == b"POST /x? " + b"x" * 3_000
         assert connection.read_response().status == 200
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"x\r\n",
+        b"1" * 17 + b"\r\n",
+        b"5;" + b"x" * 5_000,
+        b"0\r\nX: " + b"y" * 5_000,
+        b"0\r\nContent-Length: 5\r\n\r\n",
+        b"0\r\nX : y\r\n\r\n",
+        b"5\r\nhello\r\n0\r\nX: " + b"y" * 5_000 + b"\r\n\r\n",
+    ],
+    ids=lambda body: repr(body)[:24],
+)
+def test_a_malformed_chunk_ends_the_request(server: Served, body: bytes) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(CHUNKED + body)
+        response = connection.read_response()
+        assert (response.status, response.fields["connection"]) == (400, "close")
 
 
 @pytest.mark.parametrize(
@@ -518,6 +769,14 @@ def test_the_first_reason_for_an_incomplete_body_is_reported(
     assert app.failures == [reason]
 
 
+def test_a_trailer_can_close_the_connection(server: Served) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+        connection.send(b"0\r\nConnection: close\r\n\r\n")
+        assert connection.read_response().fields["connection"] == "close"
+        assert connection.rest() == b""
+
+
 def test_an_application_error_closes_the_connection(
     server: Served, app: Echo, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -529,6 +788,18 @@ def test_an_application_error_closes_the_connection(
         connection.send(GET)
         assert connection.rest() == b""
     assert "a response was not sent" in caplog.text
+
+
+def test_the_last_response_before_a_stop_is_not_cut_off(app: Echo) -> None:
+    free: list[bool] = []
+    app.is_free = lambda: bool(free)
+    app.size = 300_000
+    with served(app) as server, RawSocket(server.port) as connection:
+        connection.send(GET * 3_000)
+        assert within(30, lambda: len(app.seen) == 1)
+        server.stop()
+        free.append(True)
+        assert len(connection.read_response().body) > 300_000
 
 
 def test_a_slow_reader_gets_the_responses_it_has_begun_to_read_during_a_stop(app: Echo) -> None:

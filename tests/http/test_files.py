@@ -1,8 +1,10 @@
 """Responses with a file: sent as the client reads, and closed whatever happens."""
 
 import socket
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
@@ -79,6 +81,15 @@ def test_a_file_is_sent_from_its_beginning_and_closed(server: Served, app: Files
     assert len(app.files) == 2
 
 
+def test_an_empty_file_is_an_empty_body() -> None:
+    app = Files(BytesIO)
+    with served(app) as server, RawSocket(server.port) as connection:
+        connection.send(GET + GET)
+        for _ in range(2):
+            response = connection.read_response()
+            assert (response.status, response.body) == (200, b"")
+
+
 def test_a_file_is_read_only_as_the_client_reads(server: Served, app: Files) -> None:
     with slow_client(server) as client:
         client.sendall(CLOSE)
@@ -88,12 +99,41 @@ def test_a_file_is_read_only_as_the_client_reads(server: Served, app: Files) -> 
     assert within(30, app.has_closed_all)
 
 
+def test_a_file_larger_than_the_budget_arrives_completely(app: Files) -> None:
+    with served(app, buffer_bytes=1 << 19) as server, slow_client(server) as client:
+        client.sendall(CLOSE)
+        assert within(30, lambda: bool(app.files))
+        assert not within(0.1, app.has_closed_all)
+        assert read_all(client).endswith(CONTENT)
+
+
+def test_a_client_that_half_closes_still_gets_all_of_a_file(server: Served) -> None:
+    with slow_client(server) as client:
+        client.sendall(GET)
+        client.shutdown(socket.SHUT_WR)
+        assert read_all(client).endswith(CONTENT)
+
+
 def test_the_file_of_a_client_that_has_disconnected_is_closed(server: Served, app: Files) -> None:
     with slow_client(server) as client:
         client.sendall(GET)
         assert client.recv(1) == b"H"
     assert within(30, app.has_closed_all)
     assert within(30, lambda: server.connections == 0)
+
+
+def test_the_file_of_a_client_that_disconnected_before_its_response_is_closed(
+    server: Served, app: Files
+) -> None:
+    is_free = list[bool]()
+    app.is_free = lambda: bool(is_free)
+    with slow_client(server) as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.sendall(GET)
+        assert within(30, lambda: bool(app.seen))
+    assert within(30, lambda: server.connections == 0)
+    is_free.append(True)
+    assert within(30, app.has_closed_all)
 
 
 def test_a_client_that_reads_nothing_of_a_file_is_disconnected(app: Files) -> None:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from support.process import free_port, is_ready
+from support.waiting import within
+
 
 @pytest.mark.parametrize(
     ("connections", "room", "files"), [(10, 10, 512), (2000, 2000, 2100), (20_000, 3996, 4096)]
@@ -50,3 +53,17 @@ def test_too_few_open_files_are_refused_before_an_address_is_printed(
         f"Error: the limit of open files is {hard}; expected at least {minimum} (ulimit -Hn)\n"
     )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_service_works_with_the_fewest_open_files_it_accepts(tmp_path: Path) -> None:
+    port = free_port()
+    with subprocess.Popen(
+        limited(110, "serve", "--port", str(port), "--max-connections", "10"),
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        try:
+            assert within(30, lambda: is_ready(f"http://127.0.0.1:{port}"))
+        finally:
+            process.terminate()

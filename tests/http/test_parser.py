@@ -133,6 +133,12 @@ def test_a_line_with_a_bare_lf_is_refused_when_it_arrives() -> None:
         parser.next_request()
 
 
+def test_a_new_parser_is_ready_for_a_request() -> None:
+    parser = RequestParser("192.0.2.1")
+    state = (parser.unparsed, parser.head_begins, parser.is_whole, parser.keeps_alive)
+    assert state == (b"", False, True, True)
+
+
 @pytest.mark.parametrize(("version", "meant"), [("1.0", "1.0"), ("1.1", "1.1"), ("1.7", "1.1")])
 def test_a_later_minor_version_is_treated_as_1_1(version: str, meant: str) -> None:
     request = parser_with(f"GET / HTTP/{version}\r\n\r\n".encode()).next_request()
@@ -305,6 +311,15 @@ def test_chunks_are_joined_and_later_data_is_left_unparsed(body: bytes) -> None:
 )
 def test_malformed_chunks_are_refused(body: bytes) -> None:
     assert refusal(CHUNKED + b"\r\n" + body) == (400, "its framing is broken")
+
+
+def test_an_upgrade_header_is_ignored() -> None:
+    offer = b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
+    body, parser = read_body(CHUNKED + offer + b"\r\n2\r\nhi\r\n0\r\n\r\n" + GET)
+    assert body == b"hi"
+    request = parser.next_request()
+    assert request is not None
+    assert (request.method, request.fields) == ("GET", {b"host": b"a"})
 
 
 def test_the_first_byte_of_a_request_is_reported_once() -> None:

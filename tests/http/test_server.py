@@ -54,6 +54,35 @@ def test_a_client_waits_until_a_connection_is_free() -> None:
         assert fourth.read_response().status == 200
 
 
+def test_repeated_bursts_of_clients_are_all_served() -> None:
+    with served(Echo(), connections=5) as server:
+        for _ in range(5):
+            with ExitStack() as stack:
+                callers = [stack.enter_context(RawSocket(server.port)) for _ in range(5)]
+                for caller in callers:
+                    caller.send(GET)
+                assert [caller.read_response().status for caller in callers] == [200] * 5
+
+
+def test_many_waiting_clients_are_accepted_together() -> None:
+    app = Echo()
+
+    def hold_everything_up() -> bool:
+        time.sleep(0.3)
+        return True
+
+    with served(app) as server, ExitStack() as stack:
+        busy = stack.enter_context(RawSocket(server.port))
+        app.is_free = hold_everything_up
+        busy.send(GET)
+        callers = [stack.enter_context(RawSocket(server.port)) for _ in range(50)]
+        assert busy.read_response().status == 200
+        app.is_free = lambda: True
+        for caller in callers:
+            caller.send(GET)
+        assert [caller.read_response().status for caller in callers] == [200] * 50
+
+
 def test_a_client_that_sends_no_request_is_disconnected() -> None:
     started = time.monotonic()
     with served(Echo(), seconds=0.3) as server, ExitStack() as stack:
@@ -63,6 +92,16 @@ def test_a_client_that_sends_no_request_is_disconnected() -> None:
         assert idle.read_response().status == 200
         assert silent.rest() == begun.rest() == idle.rest() == b""
     assert 0.3 <= time.monotonic() - started < 20
+
+
+def test_a_running_request_can_take_longer_than_the_header_timeout() -> None:
+    app, free = Echo(), list[bool]()
+    app.is_free = lambda: bool(free)
+    with served(app, seconds=0.1) as server, RawSocket(server.port) as connection:
+        connection.send(GET)
+        time.sleep(0.4)
+        free.append(True)
+        assert connection.read_response().status == 200
 
 
 def test_clients_wait_while_there_are_no_free_file_descriptors() -> None:
@@ -124,6 +163,14 @@ async def test_clients_that_wait_at_a_shared_socket_are_left_to_the_next_server(
         await asyncio.wait_for(serving, 30)
 
 
+def test_clients_that_connect_during_a_stop_are_disconnected() -> None:
+    with served(Echo()) as server, ExitStack() as stack:
+        for _ in range(50):
+            stack.enter_context(RawSocket(server.port))
+        server.stop()
+        assert within(30, lambda: not server.thread.is_alive())
+
+
 def test_the_connections_of_an_address_are_limited(caplog: pytest.LogCaptureFixture) -> None:
     with served(Echo(), per_address=2) as server, ExitStack() as stack:
         for _ in range(2):
@@ -150,6 +197,15 @@ def responds(port: int) -> bool:
             return caller.read_response().status == 200
         except (ConnectionEnded, ConnectionError):
             return False
+
+
+def test_one_address_can_have_a_quarter_of_the_connections() -> None:
+    with served(Echo(), connections=8, per_address=0) as server, ExitStack() as stack:
+        for _ in range(2):
+            caller = stack.enter_context(RawSocket(server.port))
+            caller.send(GET)
+            assert caller.read_response().status == 200
+        assert stack.enter_context(RawSocket(server.port)).rest() == b""
 
 
 def test_beyond_the_budget_for_unfinished_headers_the_largest_are_refused() -> None:
@@ -198,6 +254,16 @@ def test_an_incomplete_request_that_waits_at_a_stop_is_dropped() -> None:
         free.append(True)
         assert caller.read_response().fields["connection"] == "close"
         assert caller.rest() == b""
+
+
+def test_a_request_that_waits_at_a_stop_gets_its_response() -> None:
+    app = Echo()
+    with served(app) as server, RawSocket(server.port) as caller:
+        caller.send(GET * 40)
+        assert within(30, lambda: len(app.seen) > 0)
+        server.stop()
+        caller.finish_sending()
+        assert caller.read_response().status == 200
 
 
 class LongPoll(Echo):

@@ -4,6 +4,7 @@ import logging
 import re
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import apsw
 import httpx
@@ -15,12 +16,14 @@ from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import SCOPES
 from support.cases import case
 from support.error_body import assert_error
+from support.sending import TOO_LARGE
 from support.service import Service, running_service
 
 pytestmark = pytest.mark.anyio
 
 BELLA = {"name": "Bella", "categoryId": 1}
 UNKNOWN_TOKEN = "ps_live_0000000000000000000000000000000000JNFrbC"
+RATE_LIMIT_HEADERS = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
 
 
 # The order of checks: each test breaks two rules and shows which is judged first.
@@ -49,6 +52,19 @@ async def test_limits_key_path_and_method_scope_and_resource_are_checked_in_this
 
 
 # The HTTP message itself
+
+
+@pytest.mark.parametrize(
+    "hosts", [[], [("Host", "")], [("Host", "a"), ("Host", "a")]], ids=["none", "empty", "two"]
+)
+async def test_a_request_needs_exactly_one_host(
+    service: Service, hosts: list[tuple[str, str]]
+) -> None:
+    key = await service.issue()
+    request = service.client.build_request("GET", "/v1/pets")
+    headers = [*hosts, ("Authorization", f"Bearer {key.token}")]
+    request.headers = httpx.Headers(headers)
+    assert_error(await service.client.send(request), 400, "invalid_request")
 
 
 VALID_HOSTS = [
@@ -145,6 +161,37 @@ async def test_an_invalid_request_id_is_replaced(service: Service, given: str) -
 
 
 @pytest.mark.parametrize(
+    ("method", "path", "options", "status"),
+    [
+        ("GET", "/v1/pets", {}, 200),
+        ("GET", "/v1/usage", {}, 200),
+        ("GET", "/v1/openapi.json", {}, 200),
+        ("POST", "/v1/pets", {"json": BELLA}, 201),
+        ("POST", "/v1/pets", {"json": {}}, 400),
+        ("GET", "/v1/unknown", {}, 404),
+        ("PUT", "/v1/pets", {}, 405),
+        ("POST", "/v1/pets", {"content": TOO_LARGE}, 413),
+        ("POST", "/v1/pets", {"headers": {"Content-Encoding": "gzip"}}, 415),
+    ],
+)
+async def test_every_response_has_each_rate_limit_header_once(
+    service: Service, method: str, path: str, options: dict[str, Any], status: int
+) -> None:
+    key = await service.issue("pro")
+    response = await service.request(method, path, key.token, **options)
+    assert response.status_code == status
+    for name in (*RATE_LIMIT_HEADERS, "RateLimit", "RateLimit-Policy", "X-Request-Id"):
+        assert len(response.headers.get_list(name)) == 1
+    assert response.headers["X-RateLimit-Limit"] == "300"
+
+
+@pytest.mark.parametrize("path", ["/v1/pets", "/v1/unknown", "/v1/openapi.json", "/v1%2Fpets"])
+async def test_without_a_key_the_limits_of_the_address_apply(service: Service, path: str) -> None:
+    response = await service.request("GET", path)
+    assert response.headers.get_list("X-RateLimit-Limit") == ["300"]
+
+
+@pytest.mark.parametrize(
     "path", ["/v1/pets", "/v1/pets/1", "/v1/pets/9", "/v1/usage", "/v1/openapi.json", "/healthz"]
 )
 async def test_head_responds_as_get_without_the_body(service: Service, path: str) -> None:
@@ -190,6 +237,26 @@ async def test_no_shared_cache_stores_a_response_that_needs_a_key(
     assert statuses[1:] == [429 if row.charged else 200, 401, 401]
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/v1", 404),
+        ("GET", "/v1/nothing", 404),
+        ("GET", "/v1%2Fpets", 404),
+        ("PUT", "/v1/pets", 405),
+        ("GET", "/v1/pets/7", 404),
+        ("OPTIONS", "/v1/pets", 405),
+    ],
+)
+async def test_no_shared_cache_stores_a_404_or_405(
+    service: Service, method: str, path: str, status: int
+) -> None:
+    key = await service.issue()
+    response = await service.request(method, path, key.token)
+    assert response.status_code == status
+    assert caching(response) == PRIVATE
+
+
 async def test_an_unchanged_page_is_revalidated_each_time(service: Service) -> None:
     key = await service.issue()
     await service.request("POST", "/v1/pets", key.token, json=BELLA)
@@ -199,6 +266,20 @@ async def test_an_unchanged_page_is_revalidated_each_time(service: Service) -> N
         response = await service.request("GET", path, key.token, headers=headers)
         assert response.status_code == 304
         assert caching(response) == PRIVATE
+
+
+@pytest.mark.parametrize(
+    ("path", "body"), [("/v1/pets", BELLA), ("/v1/keys", {"name": "Till"})], ids=["pet", "key"]
+)
+async def test_a_repeated_response_has_its_cache_headers_once(
+    service: Service, path: str, body: dict[str, Any]
+) -> None:
+    key = await service.issue(scopes=frozenset(SCOPES))
+    headers = {"Idempotency-Key": "a"}
+    first = await service.request("POST", path, key.token, json=body, headers=headers)
+    again = await service.request("POST", path, key.token, json=body, headers=headers)
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert caching(again) == caching(first) == (NO_STORE if "keys" in path else PRIVATE)
 
 
 @pytest.mark.parametrize(
@@ -225,6 +306,15 @@ async def without_pets(service: Service, database: Path) -> Service:
     with apsw.Connection(str(database)) as connection:
         connection.execute("DROP TABLE pets")
     return service
+
+
+async def test_an_internal_error_reveals_nothing_about_the_service(without_pets: Service) -> None:
+    key = await without_pets.issue()
+    response = await without_pets.request("GET", "/v1/pets", key.token)
+    message = assert_error(response, 500, "internal_error")
+    assert "pets" not in message
+    assert "Traceback" not in response.text
+    assert response.headers.get_list("X-RateLimit-Limit") == ["2147483647"]
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])

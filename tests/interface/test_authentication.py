@@ -12,7 +12,7 @@ from petstore.databases.sqlite import SqliteStore
 from petstore.keys.model import new_token
 from support.cases import case
 from support.error_body import assert_error
-from support.keys import change
+from support.keys import change, revoke
 from support.service import Service, running_service
 
 pytestmark = pytest.mark.anyio
@@ -62,6 +62,13 @@ async def test_a_token_without_a_key_is_refused(service: Service) -> None:
             assert_error(response, 401, "invalid_api_key")
             assert response.headers.get_list("WWW-Authenticate") == [BAD_TOKEN]
             assert token not in response.text
+
+
+async def test_a_revoked_key_is_refused_within_a_second(service: Service) -> None:
+    key = await service.issue()
+    assert (await service.request("GET", "/v1/pets", key.token)).status_code == 200
+    await revoke(service.store, service.clock, key.id)
+    await service.status_becomes(key.token, 401)
 
 
 @pytest.mark.parametrize(
@@ -165,6 +172,13 @@ async def test_beyond_the_lookup_limit_a_token_is_refused_until_the_minute_ends(
     assert response.headers["X-RateLimit-Remaining"] == "0"
 
 
+async def test_a_cached_key_works_however_many_made_up_tokens_are_sent(limited: Service) -> None:
+    key = await limited.issue()
+    assert (await limited.request("GET", "/v1/pets", key.token)).status_code == 200
+    await made_up(limited, 100)
+    assert (await limited.request("GET", "/v1/pets", key.token)).status_code == 200
+
+
 async def test_a_key_that_was_cached_works_after_a_change_to_keys(database: Path) -> None:
     async with running_service(database, anonymous_per_minute=1) as service:
         key = await service.issue()
@@ -175,6 +189,14 @@ async def test_a_key_that_was_cached_works_after_a_change_to_keys(database: Path
         await service.status_becomes(key.token, 404)
         response = await service.request("GET", "/v1/pets", other.token)
         assert_error(response, 429, "rate_limit_exceeded")
+
+
+async def test_any_key_works_from_an_address_that_has_sent_no_tokens(limited: Service) -> None:
+    for _ in range(10):
+        await limited.request("GET", "/v1/pets")
+        await limited.request("GET", "/v1/pets", "malformed")
+    key = await limited.issue()
+    assert (await limited.request("GET", "/v1/pets", key.token)).status_code == 200
 
 
 async def test_valid_keys_do_not_use_up_the_lookups_of_their_address(limited: Service) -> None:

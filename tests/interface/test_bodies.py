@@ -80,6 +80,11 @@ async def test_an_encoded_body_is_refused(send: Send) -> None:
             assert response.headers["Accept-Encoding"] == "identity"
 
 
+async def test_a_body_one_byte_too_large_is_refused(send: Send) -> None:
+    response = await send("POST", "/pets", content=padded(LARGEST + 1))
+    assert "65536" in assert_error(response, 413, "content_too_large")
+
+
 async def test_a_body_without_a_content_length_is_refused_once_it_is_too_large(send: Send) -> None:
     sent = []
 
@@ -186,6 +191,15 @@ async def test_a_body_is_awaited_within_its_timeout_until_the_caller_cancels() -
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
+
+
+async def test_a_large_body_is_written_to_a_file() -> None:
+    pieces = in_pieces(b"abc" * 10_000)
+    request = http_request("POST", b"/console/import", [(b"content-length", b"30000")])
+    reader = BodyReader(LARGEST, 60)
+    with await reader.read_file(request, lambda: anext(pieces, b""), 30_000) as file:
+        assert file.read() == b"abc" * 10_000
+    assert (request.body, request.keeps_body) == ("read", False)
 
 
 async def test_a_body_that_is_too_large_for_its_file_is_refused() -> None:

@@ -50,6 +50,14 @@ async def test_invalid_keys_count_against_the_address(
         assert_error(response, 429, "rate_limit_exceeded")
 
 
+async def test_a_request_without_a_host_counts_against_the_address(database: Path) -> None:
+    async with running_service(database, anonymous_per_minute=1) as service:
+        for status in (400, 429):
+            request = service.client.build_request("GET", "/v1/pets")
+            del request.headers["Host"]
+            assert (await service.client.send(request)).status_code == status
+
+
 async def test_a_valid_key_works_from_a_limited_address(database: Path) -> None:
     async with running_service(database, anonymous_per_minute=1) as service:
         key = await service.issue()
@@ -60,6 +68,14 @@ async def test_a_valid_key_works_from_a_limited_address(database: Path) -> None:
         assert response.headers["X-RateLimit-Limit"] == "2147483647"
 
 
+async def test_requests_with_a_valid_key_do_not_count_against_the_address(database: Path) -> None:
+    async with running_service(database, anonymous_per_minute=1) as service:
+        key = await service.issue()
+        for _ in range(5):
+            await service.request("GET", "/v1/x", key.token)
+        assert_error(await service.request("GET", "/v1/pets"), 401, "missing_api_key")
+
+
 async def test_an_address_is_never_banned(database: Path) -> None:
     async with running_service(database, anonymous_per_minute=1) as service:
         for _ in range(60):
@@ -67,6 +83,12 @@ async def test_an_address_is_never_banned(database: Path) -> None:
             service.clock.advance(0.9)
         service.clock.advance(6)
         assert_error(await service.request("GET", "/v1/pets"), 401, "missing_api_key")
+
+
+async def test_free_requests_do_not_count_against_the_address(service: Service) -> None:
+    for path in ("/v1/openapi.json", "/healthz", "/nothing"):
+        await service.request("GET", path)
+    assert await remaining(service) == 299
 
 
 async def test_a_forwarded_address_from_an_untrusted_peer_is_ignored(service: Service) -> None:
@@ -88,6 +110,14 @@ async def test_an_ipv6_address_counts_as_its_64_bit_network(database: Path) -> N
         assert await remaining(service, "2001:db8:0:1:ffff:ffff:ffff:ffff") == 298
         assert await remaining(service, "2001:DB8:0:1::2") == 297
         assert await remaining(service, "2001:db8:0:2::1") == 299
+
+
+async def test_the_table_of_addresses_is_bounded(database: Path) -> None:
+    async with running_service(database, trusted_proxy=PROXY, max_tracked_addresses=10) as service:
+        for n in range(50):
+            await remaining(service, f"192.0.2.{n}")
+        assert await remaining(service, "192.0.2.49") == 298
+        assert await remaining(service, "192.0.2.0") == 299
 
 
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"), ip_network("fe80::/10"))

@@ -87,6 +87,36 @@ async def test_every_response_has_the_same_etag_for_one_version(send: Send, kind
     assert etag(await send("PATCH", path, json=kind.back)) == tag
 
 
+async def test_changes_to_other_resources_do_not_change_an_etag(send: Send) -> None:
+    tag = await add(send)
+    assert await add(send) != tag
+    await send("PATCH", "/pets/2", json={"name": "Max"})
+    assert etag(await send("GET", "/pets/1")) == tag
+
+
+async def test_an_order_changes_the_etag_of_its_pet(send: Send) -> None:
+    tag = await add(send)
+    await send("POST", "/store/orders", json={"petId": 1})
+    assert etag(await send("GET", "/pets/1")) != tag
+
+
+async def test_a_key_has_an_etag(service: Service, send: Send) -> None:
+    key = await service.issue()
+    path = f"/keys/{key.id}"
+    tag = etag(await send("GET", path))
+    assert etag(await send("GET", path)) == tag
+    changed = await send("PATCH", path, json={"name": "till"}, headers={"If-Match": tag})
+    assert changed.status_code == 200
+    assert etag(changed) == etag(await send("GET", path)) != tag
+    for method in ("PATCH", "DELETE"):
+        response = await send(method, path, json={}, headers={"If-Match": tag})
+        assert_error(response, 412, "precondition_failed")
+    response = await send("GET", path, headers={"If-None-Match": etag(changed)})
+    assert response.status_code == 304
+    response = await send("DELETE", path, headers={"If-Match": etag(changed)})
+    assert response.status_code == 204
+
+
 # If-None-Match
 
 
@@ -141,6 +171,14 @@ async def test_if_none_match_with_another_version_gets_the_current_one(
             assert response.headers["Content-Length"] == str(len(body))
 
 
+async def test_conditions_are_ignored_when_a_resource_is_created(send: Send) -> None:
+    await add(send)
+    for field in ("If-None-Match", "If-Match"):
+        for value in ("*", OTHER):
+            response = await send("POST", "/pets", json=BELLA, headers={field: value})
+            assert response.status_code == 201
+
+
 @resources
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
 async def test_if_none_match_with_this_version_changes_nothing(
@@ -157,6 +195,15 @@ async def test_if_none_match_with_this_version_changes_nothing(
             assert etag(await send("GET", path)) == tag
     response = await send(method, path, json=kind.change, headers={"If-None-Match": OTHER})
     assert response.is_success
+
+
+async def test_a_304_counts_against_the_limit(service: Service, send: Send) -> None:
+    tag = await add(send)
+    key = await service.issue(per_minute=9, per_day=99)
+    headers = {"If-None-Match": tag}
+    response = await service.request("GET", "/v1/pets/1", key.token, headers=headers)
+    assert response.status_code == 304
+    assert response.headers["X-RateLimit-Remaining"] == "8"
 
 
 # If-Match
@@ -202,6 +249,38 @@ async def test_if_match_with_another_version_changes_nothing(
             assert "ETag" not in response.headers
     again = await send("GET", path)
     assert (again.status_code, again.content, etag(again)) == (200, shown.content, tag)
+
+
+async def test_several_if_match_fields_are_one_list(send: Send) -> None:
+    tag = await add(send)
+    headers = [("If-Match", OTHER), ("If-Match", tag)]
+    response = await send("PATCH", "/pets/1", json={"name": "Max"}, headers=headers)
+    assert response.status_code == 200
+
+
+async def test_if_match_is_evaluated_before_a_conflict_is_found(send: Send) -> None:
+    await add(send)
+    await send("POST", "/store/orders", json={"petId": 1})
+    for method in ("PATCH", "DELETE"):
+        response = await send(
+            method, "/pets/1", json={"status": "sold"}, headers={"If-Match": OTHER}
+        )
+        assert_error(response, 412, "precondition_failed")
+
+
+@resources
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+async def test_the_second_change_of_the_same_version_is_refused(
+    send: Send, kind: Resource, method: str
+) -> None:
+    path, headers = f"{kind.path}/1", {"If-Match": await add(send, kind)}
+    first, second = await asyncio.gather(
+        send("PATCH", path, json=kind.change, headers=headers),
+        send(method, path, json=kind.back, headers=headers),
+    )
+    assert first.status_code == 200
+    assert_error(second, 412, "precondition_failed")
+    assert (await send("GET", path)).json() == first.json()
 
 
 @pytest.mark.each_database
@@ -288,6 +367,19 @@ async def test_if_none_match_with_an_unchanged_list_is_304(send: Send) -> None:
                 assert (response.status_code, etag(response)) == (200, tag)
 
 
+async def test_a_list_that_changes_gets_another_etag(send: Send) -> None:
+    tags = [etag(await send("GET", "/pets"))]
+    for change in (
+        ("POST", "/pets", BELLA),
+        ("POST", "/pets", BELLA),
+        ("PATCH", "/pets/1", {"name": "Max"}),
+        ("DELETE", "/pets/1", None),
+    ):
+        assert (await send(*change[:2], json=change[2])).is_success
+        tags.append(etag(await send("GET", "/pets")))
+    assert len(set(tags)) == 5
+
+
 @pytest.mark.parametrize(
     ("kind", "query"), [(PET, "id=1"), (PET, "status=available"), (ORDER, "petId=1")]
 )
@@ -303,6 +395,14 @@ async def test_a_list_of_one_resource_has_the_etag_of_the_resource(
     assert response.status_code == 200
     response = await send("PATCH", path, json=kind.back, headers=headers)
     assert_error(response, 412, "precondition_failed")
+
+
+async def test_a_list_without_the_resource_has_another_etag(send: Send) -> None:
+    tag = await add(send)
+    await send("DELETE", "/pets/1")
+    gone = await send("GET", "/pets?id=1", headers={"If-None-Match": tag})
+    assert (gone.status_code, gone.json()) == (200, [])
+    assert etag(gone) != tag
 
 
 # On the wire

@@ -8,6 +8,7 @@ import pytest
 from petstore.databases.sqlite import SqliteStore
 from petstore.interface.documentation import HealthPages
 from support.bare_app import http_request
+from support.error_body import assert_error
 from support.service import Service, running_service
 from support.stores import migrate
 
@@ -21,6 +22,14 @@ async def test_health_checks_need_no_key(service: Service, path: str, status: st
     assert response.json() == {"status": status}
     assert "X-RateLimit-Limit" not in response.headers
     assert response.headers["X-Content-Type-Options"] == "nosniff"
+
+
+async def test_health_checks_do_not_count_against_a_limit(service: Service) -> None:
+    key = await service.issue(per_minute=5)
+    for _ in range(5):
+        await service.request("GET", "/healthz", key.token)
+    response = await service.request("GET", "/v1/pets", key.token)
+    assert response.headers["X-RateLimit-Remaining"] == "4"
 
 
 async def test_a_service_that_cannot_reach_redis_is_still_ready(database: Path) -> None:
@@ -52,3 +61,11 @@ async def test_concurrent_health_checks_share_one_query(database: Path) -> None:
         assert {response.status for response in responses} == {200}
         assert store.checks == times
     await store.close()
+
+
+async def test_all_concurrent_health_checks_report_a_missing_database(database: Path) -> None:
+    async with running_service(database, store=SlowStore(database)) as service:
+        database.rename(database.with_suffix(".moved"))
+        requests = (service.request("GET", "/readyz") for _ in range(3))
+        for response in await asyncio.gather(*requests):
+            assert_error(response, 503, "service_unavailable")

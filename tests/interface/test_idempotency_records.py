@@ -8,7 +8,7 @@ import pytest
 from petstore.clock import DAY
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.databases.retention import prune_all
-from petstore.errors import IdempotencyKeyInUse, NotFound, PetNotAvailable
+from petstore.errors import IdempotencyKeyInUse, NotFound, PetNotAvailable, Unavailable
 from petstore.interface.idempotency_records import Attempt, IdempotencyRecord, SafeRetries
 from petstore.keys.model import Caller
 from petstore.pets.model import NewPet
@@ -106,6 +106,16 @@ async def test_a_failure_is_not_recorded_and_changes_nothing(
     assert not (await retries.once(attempt, add())).is_replay
 
 
+async def test_a_change_that_the_database_refused_is_not_recorded(
+    retries: SafeRetries, key: Caller, store: Store, database: Path
+) -> None:
+    attempt = Attempt(key, "a", b"request")
+    with locked(database, store), pytest.raises(Unavailable):
+        await retries.once(attempt, add())
+    assert await retries.once(attempt, add()) == IdempotencyRecord(b"1", is_replay=False)
+    assert await count(store, "pets") == 1
+
+
 async def test_a_client_that_disconnected_can_retry(
     retries: SafeRetries, key: Caller, store: Store, database: Path
 ) -> None:
@@ -145,3 +155,15 @@ async def test_any_number_of_expired_records_is_deleted(
     select = "SELECT idempotency_key FROM idempotency_records ORDER BY kept_at"
     rows = await store.read(Statement(select))
     assert rows == [(f"new {n}",) for n in range(1, 11)]
+
+
+async def test_a_record_is_not_deleted_before_it_expires(
+    retries: SafeRetries, key: Caller, store: Store, clock: ManualClock
+) -> None:
+    await retries.once(Attempt(key, "a", b"request"), add())
+    clock.now += DAY - 1
+    await prune_all(store, clock, DAYS_KEPT)
+    assert await count(store, "idempotency_records") == 1
+    clock.now += 2
+    await prune_all(store, clock, DAYS_KEPT)
+    assert await count(store, "idempotency_records") == 0

@@ -14,6 +14,7 @@ from support.service import Service
 pytestmark = pytest.mark.anyio
 
 PATH = "/v1/openapi.json"
+GZIP = {"Accept-Encoding": "gzip"}
 
 
 async def get(service: Service, method: str = "GET", **headers: str) -> httpx.Response:
@@ -52,11 +53,31 @@ async def test_the_document_is_compressed_for_a_client_that_accepts_it(service: 
     assert compressed.json() == whole.json()
 
 
+async def test_each_representation_of_the_document_has_its_own_etag(service: Service) -> None:
+    whole, compressed = await get(service), await get(service, **GZIP)
+    assert whole.headers["ETag"] != compressed.headers["ETag"]
+    tag = compressed.headers["ETag"]
+    assert (await get(service, Accept_Encoding="gzip", If_None_Match=tag)).status_code == 304
+    assert (await get(service, If_None_Match=tag)).status_code == 200
+
+
+async def test_head_has_the_headers_of_get(service: Service) -> None:
+    head, whole = await get(service, "HEAD", **GZIP), await get(service, **GZIP)
+    assert head.content == b""
+    for name in ("ETag", "Content-Length", "Content-Encoding", "Cache-Control", "Vary"):
+        assert head.headers[name] == whole.headers[name]
+
+
 async def test_the_document_names_the_host_of_the_request(service: Service) -> None:
     for host in ("petstore.test", "192.0.2.7:8000", "[2001:db8::7]"):
         described = (await get(service, Host=host)).json()
         assert described["servers"][0]["url"] == f"http://{host}/v1"
         assert described["externalDocs"]["url"] == f"http://{host}/docs/"
+
+
+async def test_every_process_has_the_same_etag_and_the_same_bytes() -> None:
+    first, second = [await ask(page_of_any_host(), "a.test") for _ in range(2)]
+    assert first == second
 
 
 async def test_the_document_stays_compressed_whatever_hosts_are_requested() -> None:

@@ -23,6 +23,14 @@ async def refused(service: Service, token: str) -> list[Mapping[str, Any]]:
     return found
 
 
+async def test_only_refusals_by_a_limit_count(service: Service) -> None:
+    key = await service.issue(per_minute=4, scopes=frozenset())
+    for path in ("/v1/pets", "/v1/nothing", "/v1/store/orders"):
+        await service.request("GET", path, key.token)
+    await service.request("GET", "/v1/pets", "not-a-key")
+    assert await refused(service, key.token) == []
+
+
 async def test_refusals_are_shown_by_hour_and_operation(service: Service) -> None:
     key = await service.issue(per_minute=1)
     await service.request("GET", "/v1/pets", key.token)
@@ -42,6 +50,17 @@ async def test_refusals_are_shown_by_hour_and_operation(service: Service) -> Non
         await service.request("GET", "/v1/pets", key.token)
     newest = {"hour": "2026-12-01T13:00:00Z", "operation": "listPets", "requests": 1}
     assert await refused(service, key.token) == [newest, *expected]
+
+
+async def test_the_refusals_of_a_ban_count(service: Service) -> None:
+    key = await service.issue(per_minute=1)
+    await service.request("GET", "/v1/pets", key.token)
+    await service.request("GET", "/v1/pets", key.token)
+    service.clock.advance(2)
+    for _ in range(service.settings.ban_strikes + 5):
+        await service.request("GET", "/v1/pets", key.token)
+    ((row),) = await refused(service, key.token)
+    assert row["requests"] == service.settings.ban_strikes + 6
 
 
 async def test_refusals_of_usage_and_of_a_rotation_count(database: Path) -> None:

@@ -52,6 +52,21 @@ async def test_the_logged_route_is_a_template_and_never_the_requested_path(datab
     ]
 
 
+async def test_the_logged_bytes_are_the_size_of_the_body_sent(database: Path) -> None:
+    sent = []
+
+    async def ask(service: Service) -> None:
+        for method in ("GET", "HEAD"):
+            response = await service.request(
+                method, "/v1/openapi.json", headers={"Accept-Encoding": "identity"}
+            )
+            sent.append(len(response.content))
+
+    counted = [line["bytes"] for line in await lines(database, ask)]
+    assert counted == sent
+    assert counted[0] > counted[1] == 0
+
+
 async def test_the_logged_bytes_include_files_and_are_zero_for_head(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,3 +127,12 @@ async def test_a_replayed_conflict_is_logged_with_its_code(database: Path) -> No
 
     codes = [line["code"] for line in await lines(database, ask)]
     assert codes == [None, "category_name_taken", "category_name_taken"]
+
+
+async def test_a_key_refused_outside_its_networks_is_logged(database: Path) -> None:
+    async def ask(service: Service) -> None:
+        key = await service.issue(allowed_networks=("192.0.2.0/24",))
+        await service.request("GET", "/v1/pets", key.token)
+
+    (line,) = await lines(database, ask)
+    assert (line["status"], line["code"], line["key"]) == (403, "network_not_allowed", 1)

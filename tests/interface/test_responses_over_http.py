@@ -34,6 +34,12 @@ async def test_responses_to_a_key_are_counted_by_status(service: Service) -> Non
     assert (await counted(service, key.id))[429] == 5
 
 
+async def test_refusals_outside_the_networks_of_a_key_are_counted(service: Service) -> None:
+    key = await service.issue(allowed_networks=("203.0.113.0/24",))
+    await service.request("GET", "/v1/pets", key.token)
+    assert await counted(service, key.id) == {403: 1}
+
+
 async def test_the_console_and_requests_without_a_key_are_not_counted(service: Service) -> None:
     person = await signed_in(service)
     for _ in range(3):

@@ -72,6 +72,15 @@ async def test_a_token_that_was_just_rotated_cannot_change_keys(
     assert (await service.request("GET", "/v1/pets", new.token)).status_code == 200
 
 
+async def test_a_key_cannot_change_keys_from_a_network_that_it_just_lost(
+    service: Service, giver: KeyWithToken
+) -> None:
+    assert (await service.request("GET", "/v1/keys", giver.token)).status_code == 200
+    await change(service.store, service.clock, giver.id, allowed_networks=("192.0.2.0/24",))
+    response = await service.request("POST", "/v1/keys/1/rotate", giver.token, json={})
+    assert assert_error(response, 403, "missing_scope") == "key 1 may no longer administer keys"
+
+
 # Giving
 
 
@@ -151,6 +160,28 @@ async def test_a_key_can_grant_the_rights_that_it_has(
                 assert (await service.request("POST", path, giver.token)).status_code == 200
 
 
+async def test_a_key_cannot_restore_rights_that_it_lacks(
+    service: Service, giver: KeyWithToken
+) -> None:
+    for _ in range(2):  # or the key to be changed would be the last of its kind
+        await service.issue(scopes=ALL)
+    lowered = {"plan": "business", "scopes": ["pets:read"], "expiresAt": ENDS}
+    response = await service.request("PATCH", "/v1/keys/2", giver.token, json=lowered)
+    assert response.status_code == 200
+    for before in ({"plan": "enterprise"}, {"scopes": list(SCOPES)}, {"expiresAt": None}):
+        await assert_refused(service, "PATCH", "/2", giver.token, before)
+
+
+@pytest.mark.parametrize(("method", "rest"), [("DELETE", ""), ("POST", "/unban")])
+async def test_a_key_with_more_rights_can_be_revoked_and_unbanned(
+    service: Service, giver: KeyWithToken, method: str, rest: str
+) -> None:
+    for _ in range(2):  # or the key to be changed would be the last of its kind
+        await service.issue(scopes=ALL)
+    response = await service.request(method, f"/v1/keys/2{rest}", giver.token)
+    assert response.status_code == 204
+
+
 # The last key that manages keys
 
 
@@ -208,6 +239,18 @@ async def test_an_admin_key_can_end_while_another_lasts_as_long(
         assert response.is_success == is_left
     assert_error(response, 409, "last_admin_key")
     assert not (await service.request("GET", "/v1/keys", first.token)).is_success
+
+
+@pytest.mark.parametrize("life", [None, HOUR])
+async def test_other_changes_to_the_last_admin_key_are_allowed(
+    service: Service, life: int | None
+) -> None:
+    last = await service.issue(scopes=ALL, expires_in=life)
+    changes = {"name": "new", "plan": "pro", "scopes": ["keys:admin"]}
+    changes |= {"expiresAt": ENDS} if life else {}
+    response = await service.request("PATCH", "/v1/keys/1", last.token, json=changes)
+    assert response.status_code == 200
+    assert response.json()["scopes"] == ["keys:admin"]
 
 
 @pytest.mark.parametrize("method", ["DELETE", "PATCH"])
@@ -294,6 +337,16 @@ async def test_a_caller_cannot_reactivate_an_ended_key_with_more_rights(
     assert named.json()["state"] == "expired"
 
 
+async def test_a_caller_with_the_same_rights_can_reactivate_an_ended_key(
+    service: Service, giver: KeyWithToken
+) -> None:
+    ended = await service.issue("pro", scopes=ADMIN, expires_in=1)
+    service.clock.advance(1)
+    path = f"/v1/keys/{ended.id}"
+    response = await service.request("PATCH", path, giver.token, json={"expiresAt": ENDS})
+    assert response.json()["state"] == "active"
+
+
 async def test_an_expiring_token_cannot_grant_a_later_expiry_than_its_own(service: Service) -> None:
     old = await service.issue(scopes=ALL)
     path = f"/v1/keys/{old.id}"
@@ -308,3 +361,13 @@ async def test_an_expiring_token_cannot_grant_a_later_expiry_than_its_own(servic
     assert given.status_code == 201
     token = new.json()["token"]
     assert (await service.request("GET", "/v1/keys", token)).status_code == 200
+
+
+async def test_a_caller_cannot_extend_a_key_whose_scopes_it_lacks(
+    service: Service, giver: KeyWithToken
+) -> None:
+    other = await service.issue("free", scopes=frozenset({"pets:write"}), expires_in=60)
+    await assert_refused(service, "PATCH", f"/{other.id}", giver.token, {"expiresAt": ENDS})
+    shorter = {"expiresAt": "2026-12-01T12:00:30Z"}
+    response = await service.request("PATCH", f"/v1/keys/{other.id}", giver.token, json=shorter)
+    assert response.status_code == 200

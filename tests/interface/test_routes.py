@@ -34,6 +34,12 @@ async def test_an_unknown_path_is_not_found(service: Service) -> None:
             assert_error(response, 404, "not_found")
 
 
+async def test_the_error_for_a_long_path_shortens_it(service: Service) -> None:
+    key = await service.issue()
+    response = await service.request("GET", f"/v1/{'x' * 5000}", key.token)
+    assert len(assert_error(response, 404, "not_found")) < 300
+
+
 @pytest.mark.parametrize(
     ("method", "path", "allow"),
     [
@@ -62,3 +68,14 @@ async def test_a_405_lists_the_allowed_methods(
     message = assert_error(response, 405, "method_not_allowed")
     assert response.headers.get_list("Allow") == [allow]
     assert len(message) < 100
+
+
+@pytest.mark.parametrize("key_id", ["rotate", "1%2Frotate"])
+async def test_a_segment_after_a_parameter_is_matched_literally(
+    service: Service, key_id: str
+) -> None:
+    key = await service.issue(scopes=frozenset({"keys:admin"}))
+    assert_error(await service.request("GET", f"/v1/keys/{key_id}", key.token), 404, "not_found")
+    response = await service.request("POST", f"/v1/keys/{key_id}", key.token)
+    assert_error(response, 405, "method_not_allowed")
+    assert response.headers["Allow"] == "DELETE, GET, HEAD, PATCH"

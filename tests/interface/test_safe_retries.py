@@ -267,6 +267,13 @@ async def test_an_idempotency_key_with_another_body_is_refused(shop: Shop, post:
     assert_same(await shop.post(post), first)
 
 
+async def test_an_idempotency_key_with_another_path_is_refused(shop: Shop) -> None:
+    for name, path in (("createPet", "/categories"), ("unbanKey", "/keys/1/unban")):
+        await shop.post(POSTS[name], name)
+        response = await shop.post(POSTS[name]._replace(path=path), name)
+        assert_error(response, 422, "idempotency_key_reused")
+
+
 @every_post_with_a_body
 async def test_whitespace_member_order_and_unknown_members_do_not_change_a_request(
     shop: Shop, post: Post
@@ -346,6 +353,21 @@ async def test_a_malformed_idempotency_key_is_refused(shop: Shop) -> None:
     assert await shop.kept() == await shop.rows(POSTS["createPet"].done) == 0
 
 
+async def test_only_post_reads_the_idempotency_key(shop: Shop) -> None:
+    for field in (b"a", b"", b"a b"):
+        headers = {"Idempotency-Key": field}
+        for name in ("Rex", "Bello", "Rex"):
+            changed = await shop.ask("PATCH", "/pets/1", headers=headers, json={"name": name})
+            got = await shop.ask("GET", "/pets/1", headers=headers)
+            assert changed.json()["name"] == got.json()["name"] == name
+            assert not is_replay(changed)
+            assert not is_replay(got)
+    for status in (204, 404):
+        deleted = await shop.ask("DELETE", "/pets/1", headers={"Idempotency-Key": "a"})
+        assert deleted.status_code == status
+    assert await shop.kept() == 0
+
+
 # Whose, and how long
 
 
@@ -419,6 +441,15 @@ async def test_a_forbidden_request_may_be_sent_again_with_more_rights(
     assert (created.status_code, is_replay(created)) == (201, False)
 
 
+async def test_a_request_over_the_limit_is_not_recorded(shop: Shop) -> None:
+    token = (await shop.service.issue(per_minute=1)).token
+    await shop.ask("GET", "/pets", token)
+    assert_error(await shop.post(POSTS["createPet"], token=token), 429, "rate_limit_exceeded")
+    shop.service.clock.advance(60)
+    created = await shop.post(POSTS["createPet"], token=token)
+    assert (created.status_code, is_replay(created)) == (201, False)
+
+
 @pytest.mark.each_database
 async def test_a_conflict_is_recorded_even_if_a_retry_would_succeed(shop: Shop) -> None:
     order = POSTS["placeOrder"]._replace(body={"petId": 3})
@@ -428,6 +459,13 @@ async def test_a_conflict_is_recorded_even_if_a_retry_would_succeed(shop: Shop) 
     assert_same(await shop.post(order), refused)
     assert await shop.rows(order.done) == 0
     assert (await shop.post(order, "fresh")).status_code == 201
+
+
+async def test_a_conflict_of_an_operation_that_returns_a_token_is_recorded(shop: Shop) -> None:
+    await shop.ask("DELETE", "/keys/2")
+    refused = await shop.post(POSTS["rotateKey"])
+    assert_error(refused, 409, "api_key_ended")
+    assert_same(await shop.post(POSTS["rotateKey"]), refused)
 
 
 # Responses with a secret

@@ -4,6 +4,7 @@ import pytest
 
 from petstore.pets.model import NewPet
 from support.changes import create_pets
+from support.error_body import assert_error
 from support.sending import sender
 from support.service import Service
 
@@ -45,3 +46,10 @@ async def test_a_list_is_counted_no_further_than_10_000(
     send = await sender(service)
     await service.store.write(create_pets([NewPet("Bella", 1)] * 6))
     assert (await send("GET", "/pets?count=true")).headers["x-total-count"] == "4"
+
+
+async def test_a_search_is_not_counted(service: Service) -> None:
+    send = await sender(service)
+    for path in ("/pets?name=Bella", "/store/orders?buyer=Jane"):
+        refused = await send("GET", f"{path}&count=true")
+        assert assert_error(refused, 400, "invalid_parameter").startswith("count: ")

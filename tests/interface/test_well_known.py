@@ -1,11 +1,13 @@
 """What crawlers and security researchers find at the usual addresses."""
 
 from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import httpx
 import pytest
 
+from petstore.clock import utc
 from support.error_body import assert_error
 from support.service import Service, running_service
 
@@ -61,6 +63,14 @@ async def test_security_txt_has_every_contact_and_its_own_url(named: Service) ->
 async def test_security_txt_does_not_name_a_url_from_the_host_header(database: Path) -> None:
     async with running_service(database, security_contact=CONTACTS) as service:
         assert "Canonical" not in contacts_of(await service.request("GET", SECURITY))
+
+
+async def test_security_txt_expires_in_half_a_year(named: Service) -> None:
+    for _ in range(2):
+        (text,) = contacts_of(await named.request("GET", SECURITY))["Expires"]
+        left = datetime.fromisoformat(text) - utc(named.clock())
+        assert timedelta(days=179) < left <= timedelta(days=180)
+        named.clock.advance(1000 * 86400)
 
 
 @pytest.mark.parametrize("path", [ROBOTS, SECURITY])

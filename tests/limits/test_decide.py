@@ -52,6 +52,13 @@ def test_a_request_refused_for_the_minute_does_not_count_for_the_day() -> None:
     assert decision.day_used == 2
 
 
+def test_a_request_refused_for_the_day_does_not_count_for_the_minute() -> None:
+    caller = LimitedKey(Limits(10, 2))
+    decision = caller.ask(9)
+    assert decision.day.remaining == 0
+    assert decision.minute.remaining == 8
+
+
 def test_the_minute_lasts_60_seconds_from_its_first_admitted_request() -> None:
     caller = LimitedKey(Limits(2, 10))
     caller.clock.advance(17.25)
@@ -66,6 +73,23 @@ def test_the_minute_lasts_60_seconds_from_its_first_admitted_request() -> None:
     assert decision.minute.remaining == 1
 
 
+def test_the_next_minute_begins_with_its_own_first_request() -> None:
+    caller = LimitedKey(Limits(2, 10))
+    caller.ask()
+    caller.clock.advance(95)
+    assert caller.ask().minute.reset == NOON + 95 + 60
+
+
+def test_a_refused_request_does_not_begin_a_minute() -> None:
+    caller = LimitedKey(Limits(2, 1))
+    caller.ask()
+    caller.clock.advance(70)
+    caller.ask()
+    caller.clock.advance(43_200)
+    decision = caller.ask()
+    assert decision.minute.reset == NOON + 70 + 43_200 + 60
+
+
 def test_the_day_begins_at_midnight_utc() -> None:
     caller = LimitedKey(Limits(10, 2))
     caller.clock.advance(43_200 - 30)
@@ -76,6 +100,14 @@ def test_the_day_begins_at_midnight_utc() -> None:
     decision = caller.ask()
     assert decision.verdict == "admitted"
     assert decision.day == LimitWindow(2, 1, MIDNIGHT + ONE_DAY)
+
+
+def test_the_minute_continues_over_midnight() -> None:
+    caller = LimitedKey(Limits(2, 10))
+    caller.clock.advance(43_200 - 1)
+    caller.ask(2)
+    caller.clock.advance(2)
+    assert caller.ask().verdict == "limited"
 
 
 @pytest.mark.parametrize(
@@ -106,6 +138,13 @@ def test_before_midnight_the_minute_resets_later_than_the_day(limit: int, asked:
     assert caller.ask(asked).described.reset == MIDNIGHT + 50
 
 
+def test_the_reset_is_the_same_for_the_whole_window_and_never_too_early() -> None:
+    caller = LimitedKey(FREE)
+    caller.clock.advance(0.001)
+    resets = {caller.ask(every=0.99).minute.reset for _ in range(60)}
+    assert resets == {NOON + 61}
+
+
 def test_a_larger_plan_keeps_the_usage_and_takes_effect_at_once() -> None:
     caller = LimitedKey(FREE)
     caller.ask(61)
@@ -114,6 +153,15 @@ def test_a_larger_plan_keeps_the_usage_and_takes_effect_at_once() -> None:
     assert decision.verdict == "admitted"
     assert decision.minute == LimitWindow(300, 239, NOON + 60)
     assert decision.day == LimitWindow(10_000, 9_939, MIDNIGHT)
+
+
+def test_a_smaller_plan_keeps_the_usage_and_takes_effect_at_once() -> None:
+    caller = LimitedKey(PLANS["pro"])
+    caller.ask(100)
+    caller.limits = FREE
+    decision = caller.ask()
+    assert decision.verdict == "limited"
+    assert decision.described == LimitWindow(60, 0, NOON + 60)
 
 
 @pytest.mark.parametrize("seconds", [0.001, 30, 3_600, ONE_DAY, 40 * ONE_DAY])
@@ -158,6 +206,13 @@ def test_a_day_that_begins_over_a_day_ahead_is_treated_as_today(back: float, res
     caller.charge(1)
     caller.clock.advance(-back)
     assert caller.charge(1).day == LimitWindow(1_000, 998, reset)
+
+
+def test_a_clock_that_steps_back_during_a_ban_does_not_end_it() -> None:
+    caller = refused_all_day()
+    get_banned(caller)
+    caller.clock.advance(-ONE_DAY)
+    assert caller.ask().verdict == "banned"
 
 
 def test_a_peek_is_not_counted() -> None:
@@ -225,6 +280,12 @@ def test_each_ban_doubles_in_length_up_to_a_day() -> None:
         caller.limits = Limits(60, caller.ask().day_used)
     minutes = [length // 60 for length in lengths]
     assert minutes == [5, 10, 20, 40, 80, 160, 320, 640, 1280, 1440, 1440, 1440]
+
+
+def test_a_hundred_bans_do_not_overflow() -> None:
+    caller = refused_all_day()
+    caller.state = State(day=20_788, day_used=1, banned_until=caller.clock(), ban_level=100)
+    assert get_banned(caller) == ONE_DAY
 
 
 def test_requests_during_a_ban_do_not_prolong_it() -> None:
@@ -323,6 +384,14 @@ def test_an_earlier_unban_does_not_lift_a_later_ban() -> None:
     assert caller.ask().verdict == "banned"
 
 
+def test_an_unban_does_not_lift_a_later_ban() -> None:
+    caller = refused_all_day()
+    caller.unbanned_at = caller.clock()
+    get_banned(caller)
+    assert caller.ask().verdict == "banned"
+    assert caller.state.banned_at > caller.unbanned_at > NEVER
+
+
 def test_the_strikes_and_the_lengths_of_bans_are_settings() -> None:
     rules = BanRules(
         min_strikes=2,
@@ -376,3 +445,20 @@ def test_a_refused_charge_gives_back_the_request_admitted_with_it_while_its_day_
     caller.ask()
     decision = caller.charge(10, admitted)
     assert (decision.minute_used, decision.day_used) == (1 if seconds > 59 else 2, 1)
+
+
+def test_a_refused_charge_describes_the_day_even_if_the_minute_has_less_left() -> None:
+    caller = LimitedKey(Limits(1, 10))
+    day = caller.ask().day
+    assert caller.charge(10).described == day
+    assert caller.charge(5).described.limit == 1
+
+
+def test_a_ban_refuses_a_charge_until_an_unban_after_it() -> None:
+    caller = refused_all_day()
+    caller.unbanned_at = caller.clock()
+    caller.charge(0)
+    get_banned(caller)
+    assert caller.charge(0).verdict == "banned"
+    caller.unbanned_at = caller.clock()
+    assert caller.charge(0).verdict == "admitted"

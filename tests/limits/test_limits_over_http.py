@@ -4,7 +4,7 @@ import pytest
 
 from petstore.clock import SECOND
 from support.error_body import assert_error
-from support.keys import unban
+from support.keys import change, unban
 from support.service import Service, running_service
 
 pytestmark = pytest.mark.anyio
@@ -79,6 +79,17 @@ async def test_every_request_counts_whatever_its_outcome(service: Service) -> No
         assert response.headers["X-RateLimit-Remaining"] == str(10 - count)
 
 
+async def test_rotation_and_plan_changes_keep_the_usage(service: Service) -> None:
+    key = await service.issue("free")
+    await spend(service, key.token, 60)
+    await change(service.store, service.clock, key.id, plan="pro")
+    await service.status_becomes(key.token, 404)
+    response = await service.request("GET", "/v1/pets", key.token)
+    assert response.status_code == 200
+    assert response.headers["X-RateLimit-Limit"] == "300"
+    assert response.headers["X-RateLimit-Remaining"] == str(300 - 62)
+
+
 async def test_both_windows_are_in_the_headers(service: Service) -> None:
     key = await service.issue("free")
     service.clock.now += 500
@@ -89,6 +100,25 @@ async def test_both_windows_are_in_the_headers(service: Service) -> None:
     assert response.headers["RateLimit-Policy"] == policy
     assert response.headers["RateLimit"] == '"minute";r=57;t=50, "day";r=997;t=43189'
     assert "Retry-After" not in response.headers
+
+
+async def test_a_key_without_limits_reports_the_largest_value(service: Service) -> None:
+    key = await service.issue("enterprise")
+    await spend(service, key.token, 100)
+    response = await service.request("GET", "/v1/pets", key.token)
+    assert response.headers["X-RateLimit-Limit"] == "2147483647"
+    assert response.headers["X-RateLimit-Remaining"] == "2147483647"
+    assert not {"RateLimit", "RateLimit-Policy"} & set(response.headers)
+
+
+async def test_a_response_that_does_not_ask_to_wait_has_no_retry_after(service: Service) -> None:
+    key = await service.issue()
+    for path, token, status in (
+        *(("/v1/pets", key.token, 200), ("/v1/pets", None, 401), ("/v1/x", key.token, 404)),
+    ):
+        response = await service.request("GET", path, token)
+        assert response.status_code == status
+        assert "Retry-After" not in response.headers
 
 
 # Bans
@@ -127,3 +157,18 @@ async def test_an_unbanned_key_is_admitted_within_a_second(service: Service) -> 
     service.clock.advance(60)
     await unban(service.store, service.clock, key.id)
     await service.status_becomes(key.token, 404)
+
+
+async def test_the_strikes_and_the_length_of_a_ban_are_settings(address: str) -> None:
+    async with running_service(
+        address, ban_strikes=2, ban_grace_seconds=2, ban_seconds=7
+    ) as service:
+        key = await service.issue(per_minute=1)
+        await spend(service, key.token, 1)
+        await strike(service, key.token, 1)
+        for grace in (2, 1):
+            service.clock.advance(grace)
+            await strike(service, key.token, grace)
+        response = await service.request("GET", "/v1/pets", key.token)
+        assert_error(response, 429, "api_key_banned")
+        assert response.headers["Retry-After"] == "7"

@@ -29,6 +29,16 @@ async def used_today(limiter: MemoryLimiter, key: Caller) -> int:
     return (await limiter.look(key)).day_used
 
 
+async def test_without_a_change_nothing_is_written(
+    limiter: MemoryLimiter, key: Caller, database: Path
+) -> None:
+    await limiter.take(key)
+    await limiter.save()
+    await limiter.look(key)
+    with locked(database):
+        await limiter.save()
+
+
 async def test_an_active_key_is_kept_in_memory(
     limiter: MemoryLimiter, key: Caller, store: SqliteStore, clock: ManualClock
 ) -> None:
@@ -52,6 +62,18 @@ async def test_an_idle_key_is_evicted_and_loaded_again_from_the_database(
         clock.advance(120)
     await store.write(do(NINE_TODAY))
     assert await used_today(limiter, key) == 9
+
+
+async def test_an_idle_key_is_kept_in_memory_for_at_least_two_minutes(
+    limiter: MemoryLimiter, key: Caller, store: SqliteStore, clock: ManualClock
+) -> None:
+    clock.advance(119)
+    await limiter.take(key)
+    await limiter.save()
+    await store.write(do(NINE_TODAY))
+    clock.advance(119)
+    await limiter.save()
+    assert await used_today(limiter, key) == 1
 
 
 async def test_idle_keys_are_evicted_while_others_are_active(
@@ -79,3 +101,12 @@ async def test_keys_are_not_evicted_before_they_are_saved(
             with pytest.raises(Unavailable):
                 await limiter.save()
     assert await used_today(limiter, key) == 1
+
+
+async def test_the_heartbeat_of_a_memory_limiter_does_nothing(
+    limiter: MemoryLimiter, key: Caller
+) -> None:
+    await limiter.take(key)
+    await limiter.heartbeat()
+    assert await used_today(limiter, key) == 1
+    await limiter.close()

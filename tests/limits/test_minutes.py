@@ -7,6 +7,8 @@ from petstore.limits.decide import Budget, LimitWindow
 from petstore.limits.minutes import MinuteLimiter
 from support.manual_clock import ManualClock
 
+NOON = 20_788 * 86_400 + 43_200
+
 
 def limiter_of(clock: ManualClock, per_minute: int, capacity: int = 10) -> MinuteLimiter[int]:
     return MinuteLimiter(clock, Budget("name", "words", per_minute, capacity))
@@ -32,6 +34,15 @@ def test_a_holder_can_have_a_lower_limit_but_not_a_higher_one(clock: ManualClock
     limiter = limiter_of(clock, 2)
     assert verdicts(limiter, 1, 2, per_minute=1) == [True, False]
     assert verdicts(limiter, 2, 3, per_minute=9) == [True, True, False]
+
+
+def test_a_look_is_not_counted(clock: ManualClock) -> None:
+    limiter = limiter_of(clock, 2)
+    for _ in range(9):
+        assert limiter.look(1).described == LimitWindow(2, 2, NOON + 60)
+    limiter.take(1)
+    clock.advance(10)
+    assert limiter.look(1).described == LimitWindow(2, 1, NOON + 60)
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from petstore.clock import MINUTE, SECOND
+from petstore.clock import MINUTE, SECOND, system_clock
 from petstore.keys.model import Caller
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import BanRules, Decision, LimitWindow, RateLimiter
-from petstore.limits.redis import RedisLimiter
+from petstore.limits.redis import RedisLimiter, RedisRateLimiter
+from petstore.redis_client import RedisClient
 from support.manual_clock import ManualClock
-from support.redis_limiters import OF_ADDRESS, TimedClient, api_key, redis_limiter, said
+from support.redis_limiters import OF_ADDRESS, PATIENT, TimedClient, api_key, redis_limiter, said
 from support.redis_server import RedisServer, redis_server
 from support.silent_server import fake_server, way_to
 from support.waiting import eventually
@@ -83,6 +84,32 @@ async def test_processes_share_one_count(
     assert sorted(remaining) == list(range(60))
 
 
+async def test_the_shared_count_is_saved_whichever_process_saves_last(
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
+) -> None:
+    async with (
+        redis_limiter(redis.url, states, clock) as one,
+        redis_limiter(redis.url, states, clock) as other,
+    ):
+        assert await admitted(one, key, 24) == 24
+        assert await admitted(other, key, 24) == 24
+        for each in (other, one):  # the older state is saved last
+            await each.save()
+    saved = await states.load(key.id)
+    assert saved is not None
+    assert saved.minute_used == 48
+
+
+async def test_the_clock_of_the_redis_server_is_used(
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
+) -> None:
+    clock.now = 0
+    client = RedisClient(redis.url)
+    async with redis_limiter(redis.url, states, clock, client=client) as limiter:
+        reset = (await limiter.take(key)).minute.reset * 1000
+        assert abs(reset - MINUTE - system_clock()) < MINUTE
+
+
 async def test_an_unban_seen_by_one_process_applies_at_once_in_another(
     redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
 ) -> None:
@@ -94,6 +121,15 @@ async def test_an_unban_seen_by_one_process_applies_at_once_in_another(
         await one.look(replace(key, unbanned_at=clock()))
         clock.advance(60)
         assert (await other.take(key)).verdict == "admitted"
+
+
+async def test_a_peek_at_an_unknown_key_creates_no_redis_key(
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
+) -> None:
+    async with redis_limiter(redis.url, states, clock) as limiter:
+        await limiter.look(key)
+        await limiter.look_at(OF_ADDRESS, "192.0.2.1")
+        assert redis.call("KEYS", "*") == []
 
 
 @pytest.mark.parametrize("value", ["2.5", "nan", "inf", "1e300", "many"])
@@ -168,6 +204,21 @@ async def test_a_cancelled_call_does_not_affect_the_others(
         assert (await limiter.take(key)).minute.remaining == 48
 
 
+async def test_a_call_cancelled_while_the_server_fails_does_not_affect_the_others(
+    states: StoredRateLimits, clock: ManualClock, key: Caller
+) -> None:
+    async with (
+        fake_server() as silent,
+        redis_limiter(silent.url, states, clock, seconds=SECONDS) as limiter,
+    ):
+        calls = [asyncio.create_task(limiter.take(key)) for _ in range(3)]
+        await eventually(lambda: silent.heard)
+        calls[0].cancel()
+        decisions = await asyncio.gather(*calls, return_exceptions=True)
+    assert isinstance(decisions[0], asyncio.CancelledError)
+    assert [d.minute.remaining for d in decisions if isinstance(d, Decision)] == [59, 58]
+
+
 async def test_if_one_round_trip_fails_every_waiting_call_falls_back_at_once(
     states: StoredRateLimits, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -226,12 +277,61 @@ async def test_without_redis_each_process_admits_its_share(
         assert (await limiters[0].look(key)).day == LimitWindow(15, 0, (20_788 + 1) * 86_400)
 
 
+async def test_without_redis_a_charge_is_admitted_up_to_the_share(
+    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+) -> None:
+    async with redis_limiter(server.url, states, clock, processes=3) as limiter:
+        server.kill()
+        key = api_key(1, 100, 60)
+        verdicts = [(await limiter.charge(key, requests)).verdict for requests in (21, 20, 1)]
+        assert verdicts == ["limited", "admitted", "limited"]
+
+
+async def test_a_request_without_a_key_detects_that_redis_is_down(
+    server: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with redis_limiter(server.url, states, clock) as limiter:
+        server.kill()
+        verdicts = [(await limiter.take_of(OF_ADDRESS, "192.0.2.1")).verdict for _ in range(3)]
+    assert verdicts == ["admitted", "admitted", "limited"]
+    assert said(caplog) == [LOST]
+
+
+async def test_processes_share_a_budget_and_without_redis_each_has_its_share(
+    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+) -> None:
+    budget = OF_ADDRESS._replace(per_minute=4)
+    async with (
+        redis_limiter(server.url, states, clock, processes=2) as one,
+        redis_limiter(server.url, states, clock, processes=2) as other,
+    ):
+        limiters = [one, other, one, other, one]
+        shared = [(await each.take_of(budget, "a")).verdict for each in limiters]
+        assert shared == ["admitted"] * 4 + ["limited"]
+        server.kill()
+        alone = [(await one.take_of(budget, "b")).verdict for _ in range(3)]
+        assert alone == ["admitted", "admitted", "limited"]
+        assert (await other.look_at(budget, "b")).minute.remaining == 2
+
+
 async def test_without_any_redis_contact_the_share_uses_the_configured_processes(
     server: RedisServer, states: StoredRateLimits, clock: ManualClock
 ) -> None:
     server.kill()
     async with redis_limiter(server.url, states, clock, processes=3) as limiter:
         await limiter.heartbeat()
+        assert await admitted(limiter, api_key(1, 100), 99) == 33
+
+
+async def test_the_share_uses_at_least_the_configured_number_of_processes(
+    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+) -> None:
+    async with redis_limiter(server.url, states, clock, processes=3) as limiter:
+        await limiter.heartbeat()
+        server.kill()
         assert await admitted(limiter, api_key(1, 100), 99) == 33
 
 
@@ -253,6 +353,14 @@ async def test_a_process_without_a_heartbeat_for_five_seconds_is_not_counted(
         redis.call("ZADD", "petstore:processes", int(time.time()) - 6, "silent")
         await limiter.heartbeat()
         assert redis.call("ZCARD", "petstore:processes") == 1
+
+
+async def test_a_key_without_limits_has_none_without_redis(
+    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+) -> None:
+    async with redis_limiter(server.url, states, clock, processes=4) as limiter:
+        server.kill()
+        assert await admitted(limiter, api_key(1), 500) == 500
 
 
 @pytest.mark.parametrize(("used", "left"), [(40, 10), (39, 10), (41, 9)])
@@ -368,6 +476,21 @@ async def test_while_the_server_hangs_processes_fall_back_to_their_share(
         assert 80 <= await admitted(limiter, key, 200) <= 90
 
 
+async def test_broken_connections_are_replaced(
+    redis: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    key = api_key(1, 1_000)
+    async with redis_limiter(redis.url, states, clock) as limiter:
+        for _ in range(20):
+            await asyncio.gather(admitted(limiter, key, 10), limiter.heartbeat())
+            redis.call("CLIENT", "KILL", "TYPE", "normal")
+        assert (await limiter.take(key)).minute.remaining == 799
+    assert said(caplog) == []
+
+
 async def test_a_call_whose_connection_breaks_is_sent_again(
     server: RedisServer,
     states: StoredRateLimits,
@@ -438,6 +561,16 @@ async def test_the_limiter_follows_a_failover_behind_one_address(
         assert redis.call("DBSIZE") > 0
 
 
+async def test_the_url_selects_the_redis_database(
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
+) -> None:
+    async with redis_limiter(f"{redis.url}/3", states, clock) as limiter:
+        await limiter.take(key)
+        assert redis.call("DBSIZE") == 0
+        redis.call("SWAPDB", 0, 3)
+        assert redis.call("DBSIZE") == 1
+
+
 @pytest.mark.parametrize("ahead", [-20, 20])
 async def test_without_redis_the_limiter_continues_with_the_time_of_redis(
     ahead: int, server: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
@@ -456,3 +589,14 @@ async def test_without_redis_the_limiter_continues_with_the_time_of_redis(
         decision = await limiter.take(key)
         assert decision.verdict == "admitted"
         assert decision.now == refused.minute.reset * SECOND
+
+
+async def test_a_heartbeat_returns_the_number_of_processes_and_the_server_time(
+    redis: RedisServer, states: StoredRateLimits
+) -> None:
+    client = RedisClient(redis.url)
+    limiter = RedisRateLimiter(client, states, BanRules(), PATIENT)
+    processes, now = await limiter.heartbeat()
+    await limiter.close()
+    assert processes == 1
+    assert abs(now - system_clock()) < MINUTE

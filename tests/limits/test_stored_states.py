@@ -5,7 +5,7 @@ from itertools import cycle, islice
 import pytest
 from msgspec.structs import replace
 
-from petstore.clock import DAY, MINUTE
+from petstore.clock import DAY, MINUTE, SECOND
 from petstore.databases.contract import Store, T, Unit
 from petstore.domain.plans import Limits
 from petstore.limits.database import StoredRateLimits
@@ -32,11 +32,32 @@ async def key_id(store: Store, clock: ManualClock) -> int:
     return (await issue_stored(store, clock)).id
 
 
+async def test_a_key_that_was_never_used_has_no_state(
+    states: StoredRateLimits, key_id: int
+) -> None:
+    assert await states.load(key_id) is None
+
+
+async def test_a_saved_state_is_loaded_unchanged(states: StoredRateLimits, key_id: int) -> None:
+    await states.save([(key_id, SEEN)])
+    assert await states.load(key_id) == SEEN
+
+
 async def test_a_saved_ban_is_later_than_every_unban_before_it(
     states: StoredRateLimits, key_id: int
 ) -> None:
     await states.save([(key_id, replace(BANNED, unbanned_at=NOON - DAY))])
     assert await states.load(key_id) == replace(BANNED, unbanned_at=NOON - 1)
+
+
+async def test_an_unban_by_a_clock_that_is_ahead_does_not_lift_a_later_ban(
+    states: StoredRateLimits, key_id: int
+) -> None:
+    await states.save([(key_id, replace(BANNED, unbanned_at=NOON + SECOND))])
+    recalled = await states.load(key_id)
+    assert recalled is not None
+    assert recalled.unbanned_at == NOON + SECOND
+    assert recalled.banned_until == BANNED.banned_until
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 from petstore.clock import system_clock
 from petstore.databases.contract import Store, Unit
 from petstore.events.store import Change
+from petstore.pets import store as pets
 from petstore.pets.model import NewPet, PetPatch
 from petstore.pets.store import update_pet
 from petstore.webhooks.deliveries import recover
@@ -195,6 +197,36 @@ async def test_a_service_starts_a_separate_process_for_deliveries(
             await eventually(lambda: len(receiver.requests) == 2, 30)
             await eventually(are_counted, 30)
     assert await asyncio.to_thread(server.stop) == 0
+
+
+async def test_a_service_reports_the_delivery_lag_while_its_deliverer_is_frozen(
+    start: StartServer, database: Path
+) -> None:
+    database.with_name("petstore.db.secret").touch(0o600)
+    database.with_name("petstore.db.secret").write_bytes(text_of_master(MASTER))
+    metrics = f"http://127.0.0.1:{(port := free_port())}/metrics"
+    async with open_store(database) as store:
+        await add_webhook(store, await issue_with_webhooks(store, system_clock), "https://[::1]/")
+        server = await asyncio.to_thread(start, "--metrics-port", str(port), delivers=True)
+        _, frozen = server.workers()
+
+        def added() -> Unit[object]:
+            os.kill(frozen, signal.SIGSTOP)  # it does not have the lock: this unit has
+            return (yield from pets.create_pets(Change(system_clock()), [NewPet("Bella", 1)]))
+
+        await store.write(added())
+
+        async def is_late() -> bool:
+            async with httpx.AsyncClient(timeout=1) as client:
+                try:
+                    page = (await client.get(metrics)).text
+                except httpx.TimeoutException:  # the frozen process has the connection
+                    return False
+            (age,) = re.findall(r"^petstore_oldest_delivery_seconds (.*)", page, re.MULTILINE)
+            return float(age) > 1
+
+        await eventually(is_late, 30)
+        os.kill(frozen, signal.SIGCONT)
 
 
 async def test_a_standalone_deliverer_reports_metrics_and_warns_about_passwords(

@@ -8,9 +8,11 @@ from pathlib import Path
 import httpx
 
 from support.observed import Samples, read_metrics
+from support.postgres import PostgresServer
 from support.process import ServerProcess, free_port, petstore
 from support.redis_server import redis_server
 from support.servers import StartServer
+from support.shared_service import shared_service
 from support.waiting import within
 
 LISTED = 'petstore_requests_total{method="GET",operation="listPets",status="200"}'
@@ -76,3 +78,12 @@ def test_samples_include_all_workers_even_after_one_was_killed(start: StartServe
         list_pets(server, token, 20)
         assert within(30, lambda: samples()[LISTED] == 40)
         server.stop()
+
+
+def test_connections_to_postgresql_are_reported(postgres: PostgresServer, tmp_path: Path) -> None:
+    url, port = postgres.new_store(), free_port()
+    options = ("--database-connections", "7", "--metrics-port", str(port))
+    with shared_service(tmp_path, url, *options):
+        samples = read_metrics(port)
+    assert samples["petstore_pool_connections_max"] == 7
+    assert 0 <= samples["petstore_pool_connections_in_use"] <= 7

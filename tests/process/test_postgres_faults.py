@@ -11,8 +11,10 @@ import httpx
 import pytest
 
 from petstore.keys.model import new_token
+from support.command import Command
 from support.postgres import PASSWORD, PostgresServer, database_name
 from support.process import free_port, is_ready, petstore
+from support.redis_server import redis_server
 from support.shared_service import SharedService, shared_service
 from support.steady_buyers import Buyers
 from support.waiting import within
@@ -119,6 +121,21 @@ def test_without_postgresql_requests_are_refused_in_time_until_it_is_back(
     assert is_ready(service.url)
 
 
+def test_while_postgresql_hangs_a_key_missing_in_redis_is_refused_in_time(
+    server: PostgresServer, tmp_path: Path, url: str
+) -> None:
+    """A request that waits for several things gets its response in time too."""
+    with (
+        redis_server() as redis,
+        shared_service(tmp_path, url, "--database-timeout", "1.2", "--redis", redis.url) as service,
+        client_of(service, service.issue()) as client,
+    ):
+        redis.call("FLUSHALL")
+        with server.stopped():
+            assert_all_is_refused(client)
+        assert within(30, lambda: works(client))
+
+
 def test_acknowledged_changes_survive_a_kill_of_postgresql_under_load(
     server: PostgresServer, service: SharedService, url: str, token: str
 ) -> None:
@@ -154,6 +171,21 @@ def test_when_connections_break_reads_succeed_and_acknowledged_changes_survive(
     assert set(buyers.orders) <= stored_ids(server, url, "orders")
 
 
+def test_when_no_connection_is_free_requests_are_refused_in_time(
+    server: PostgresServer, tmp_path: Path, url: str
+) -> None:
+    few = ("--database-connections", "1", "--database-timeout", "0.5")
+    with (
+        shared_service(tmp_path, url, *few) as service,
+        client_of(service, service.issue()) as client,
+    ):
+        with server.transaction(database_name(url), "LOCK TABLE pets"):
+            for _ in range(2):
+                assert_unavailable(client.post("/pets", json=NEW))
+                assert_unavailable(client.get("/pets/1"))
+        assert within(30, lambda: works(client))
+
+
 def test_a_worker_that_starts_without_postgresql_serves_once_it_is_up(
     server: PostgresServer, service: SharedService, client: httpx.Client
 ) -> None:
@@ -171,6 +203,28 @@ def test_a_worker_that_starts_without_postgresql_serves_once_it_is_up(
     assert within(30, refuses)
     server.start()
     assert within(30, lambda: works(client))
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("postgresql://petstore:s3cret@127.0.0.1:1/petstore", "Connect call failed"),
+        ("postgresql://petstore:s3cret#@127.0.0.1/petstore", "expected postgresql://"),
+        ("postgresql://petstore:s3cret@127.0.0.1:port/petstore", "expected postgresql://"),
+        ("postgresql://guarded:s3cret@127.0.0.1:{port}/postgres", "password authentication failed"),
+        ("postgresql://petstore:s3cret@127.0.0.1:{port}/nowhere", "does not exist"),
+    ],
+)
+def test_without_a_database_a_command_says_so_in_a_line(
+    server: PostgresServer, tmp_path: Path, url: str, reason: str
+) -> None:
+    server.guarded_url("")
+    environment = {"PETSTORE_DATABASE": url.format(port=server.port)}
+    create = ("keys", "create", "--name", "app", "--plan", "pro")
+    said = Command(tmp_path / "none.db").fail(*create, status=1, **environment)
+    assert reason in said
+    assert "\n" not in said
+    assert "s3cret" not in said
 
 
 def test_without_a_database_the_service_does_not_start_and_says_why_in_a_line(

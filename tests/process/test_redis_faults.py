@@ -111,6 +111,20 @@ async def test_requests_get_responses_during_every_redis_failure_and_redis_recov
     await undisturbed(lambda: limits_are_exact(server), server)
 
 
+async def test_repeatedly_broken_connections_lose_no_response(
+    server: ServerProcess, redis: RedisServer
+) -> None:
+    token = await asyncio.to_thread(server.issue)
+    async with traffic(server, token) as responses:
+        for cut in range(20):
+            await eventually(lambda cut=cut: len(responses) > 10 * cut)  # type: ignore[misc]
+            redis.call("CLIENT", "KILL", "TYPE", "normal")
+        await eventually(lambda: logged(server)[FOUND] == logged(server)[LOST])
+    assert {response.status for response in responses} == {404}
+    assert max(response.seconds for response in responses) < STALL
+    await undisturbed(lambda: limits_are_exact(server), server)
+
+
 async def test_without_redis_a_service_starts_and_splits_the_limits(
     start: StartServer, redis: RedisServer
 ) -> None:

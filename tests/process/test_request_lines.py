@@ -69,6 +69,13 @@ def test_a_request_is_one_line(
     }
 
 
+def test_a_request_without_a_valid_key_is_logged_without_a_key(server: ServerProcess) -> None:
+    headers = {"Authorization": "Bearer ps_live_wrong", "X-Request-Id": "no-valid-key"}
+    httpx.get(f"{server.url}/v1/pets", headers=headers)
+    (line,) = lines_of(server, "no-valid-key")
+    assert (line["key"], line["status"]) == (None, 401)
+
+
 def test_tokens_bodies_and_queries_are_not_logged(server: ServerProcess) -> None:
     token = server.issue()
     headers = {"Authorization": f"Bearer {token}"}

@@ -6,18 +6,24 @@ import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
 from itertools import count
 from pathlib import Path
 
 import httpx
 import pytest
 
+from support.balancer import Balancer
 from support.callers import Callers
+from support.exploration import DEPTH
 from support.full_stores import query
+from support.postgres import PostgresServer
 from support.process import ServerProcess, free_port
 from support.raw_socket import RawResponse, RawSocket
 from support.redis_server import redis_server
 from support.servers import StartServer
+from support.shared_service import SharedService
 from support.waiting import within
 
 _THREADS = 3
@@ -73,6 +79,61 @@ def stored_names(server: ServerProcess) -> list[str]:
     return [name for (name,) in query(server.database, "SELECT name FROM pets ORDER BY id")]
 
 
+class Pair:
+    """Two instances of the service behind a balancer, each restarted in its turn."""
+
+    def __init__(self, balancer: Balancer, folder: Path, *arguments: str) -> None:
+        self._balancer = balancer
+        self._new = partial(SharedService, folder, *arguments)
+        self._running = [self._new(), self._new()]
+        self._take_in(*self._running)
+
+    @property
+    def newest(self) -> SharedService:
+        """The instance that was started last."""
+        return self._running[-1]
+
+    def restart(self) -> None:
+        """Stop the older one; another begins to start while that serves its last requests."""
+        leaving = self._running[0]
+        leaving.process.send_signal(signal.SIGTERM)
+        self._running.append(self._new())
+        assert leaving.stop() == 0
+        self._balancer.remove(leaving.port)
+        del self._running[0]
+        self._take_in(self.newest)
+
+    def end(self) -> None:
+        for service in self._running:
+            if service.process.poll() is None:
+                service.kill()
+
+    def _take_in(self, *services: SharedService) -> None:
+        for service in services:
+            service.wait_until_ready()
+            self._balancer.add(service.port)
+        assert within(30, lambda: self._balancer.ready() == 2)
+
+
+@pytest.mark.explores
+def test_rolling_restarts_behind_a_balancer_lose_no_request(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    with redis_server() as redis, Balancer() as balancer, ExitStack() as last:
+        url = postgres.new_store()
+        drain = ("--drain-timeout", "0.3")
+        pair = Pair(balancer, tmp_path, url, "--redis", redis.url, *drain)
+        last.callback(pair.end)
+        with Load(balancer.url, pair.newest.issue()) as load:
+            for _ in range(2 * DEPTH):
+                load.go_on()
+                pair.restart()
+            load.go_on()
+        assert load.failures == []
+        assert balancer.failures == []
+        assert sorted(stored_names(pair.newest)) == sorted(load.names)
+
+
 @pytest.fixture
 def listener() -> Iterator[socket.socket]:
     """A listening socket that is open all the time, as systemd has it."""
@@ -115,6 +176,19 @@ def test_limits_in_memory_are_exact_across_a_restart(
         restarting.result()
         day = client.get("/usage").json()["day"]
         assert day["remaining"] == day["limit"] - charged
+
+
+def test_a_restart_applies_a_changed_setting(start: StartServer, listener: socket.socket) -> None:
+    server = start(listener=listener)
+    headers = {"Authorization": f"Bearer {server.issue()}"}
+
+    def add_in_1025_bytes() -> int:
+        body = b'{"name": "Rex", "categoryId": 1}'.ljust(1025)
+        return httpx.post(f"{server.url}/v1/pets", headers=headers, content=body).status_code
+
+    assert add_in_1025_bytes() == 201
+    server.restart("--max-body-bytes", "1024")
+    assert add_in_1025_bytes() == 413
 
 
 def test_the_next_process_accepts_a_connection_without_a_request(

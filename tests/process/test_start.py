@@ -5,13 +5,16 @@ import signal
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import pytest
 
+from petstore.cli.serve import announce
 from petstore.databases.sqlite import SqliteStore
 from petstore.server.listeners import listen
+from petstore.settings import Settings
 from support.process import UNREACHABLE, ServerProcess, free_port
 from support.servers import StartServer
 from support.stores import leave_half_written, locked
@@ -122,9 +125,40 @@ def test_a_database_that_others_can_read_causes_a_warning(
     assert database.stat().st_mode & 0o777 == mode
 
 
+def test_an_ipv6_address_is_printed_in_url_form(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    settings = replace(Settings(), host="::1")
+    announce(settings.listening_url, settings, None)
+    assert capsys.readouterr().out.startswith("Petstore is at  http://[::1]:8000/v1\n")
+
+
+def test_the_host_may_be_a_name() -> None:
+    port = free_port()
+    with listen("localhost", port):
+        socket.create_connection(("localhost", port)).close()
+
+
 def test_an_unknown_host_is_refused() -> None:
     with pytest.raises(OSError, match=r"^cannot listen on nobody\.invalid port 8000: [A-Z]"):
         listen("nobody.invalid", 8000)
+
+
+def test_a_process_starts_on_systems_without_a_parent_death_signal() -> None:
+    code = (
+        "import os, sys; from petstore.server import supervisor; sys.platform = 'other';"
+        "work = lambda worker_id, _: print('worker', worker_id);"
+        "supervisor._run_worker(work, 3, None, os.getppid())"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "worker 3\n"
+
+
+def test_garbage_collection_skips_the_objects_of_the_program() -> None:
+    code = (
+        "import gc; from petstore.server.service import tune_garbage_collector as tune; tune();"
+        "print(len(gc.get_objects()) < 100, gc.get_freeze_count() > 10_000)"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "True True\n"
 
 
 def test_a_worker_begins_with_the_program_exempt_from_garbage_collection() -> None:

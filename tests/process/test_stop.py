@@ -72,6 +72,15 @@ def test_running_requests_get_responses_and_new_ones_are_refused(
     assert requests[-1]["status"] == 201
 
 
+def test_a_body_that_never_arrives_is_abandoned(start: StartServer) -> None:
+    server = start("--body-timeout", "1")
+    token = server.issue()
+    with RawSocket(server.port) as caller:
+        begin_adding(caller, token)
+        assert server.stop() == 0
+        assert caller.read_response().status == 408
+
+
 def test_a_request_beyond_the_shutdown_timeout_is_cut_off(
     start: StartServer, tmp_path: Path
 ) -> None:
@@ -93,6 +102,13 @@ def test_no_acknowledged_write_is_lost(start: StartServer, tmp_path: Path) -> No
     stored = {*stored_ids(tmp_path)}
     assert set(writers.acknowledged) <= stored
     assert writers.unexpected == []
+
+
+def test_a_stop_signal_during_the_start_takes_effect(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path, *UNHURRIED)
+    assert server.process.stdout is not None
+    server.process.stdout.readline()
+    assert server.stop() in {0, -signal.SIGTERM}
 
 
 @pytest.mark.parametrize("number", STOP_SIGNALS)

@@ -104,6 +104,20 @@ def test_a_process_that_cannot_be_replaced_yet_is_replaced_later(
         assert responds(client)
 
 
+def test_a_process_that_exits_early_during_a_stop_is_not_a_failure(
+    start: StartServer,
+) -> None:
+    server = start()
+    worker = server.worker
+    server.process.send_signal(signal.SIGSTOP)
+    server.process.send_signal(signal.SIGTERM)
+    os.kill(worker, signal.SIGTERM)
+    assert within(30, lambda: Path(f"/proc/{worker}/stat").read_text().split()[2] == "Z")
+    server.process.send_signal(signal.SIGCONT)
+    assert server.process.wait(30) == 0
+    assert errors(server) == []
+
+
 def test_hanging_processes_are_killed_at_a_stop_and_leave_no_wal(
     start: StartServer, tmp_path: Path
 ) -> None:
