@@ -41,7 +41,9 @@ _CROWDS = (
     _Crowd("10,000 idle", attackers.idle, 10_000, 13, keeps_alive=False),
     _Crowd("1,000 dripping heads", attackers.drip_head, 1_000, 12),
     _Crowd("1,000 dripping bodies", attackers.drip_body, 1_000, 12),
-    _Crowd("1,000 pipelining", attackers.pipeline("GET / HTTP/1.1", "Host: petstore"), 1_000, 8),
+    _Crowd("1,000 pipelining", attackers.pipeline, 1_000, 8),
+    _Crowd("64 with tiny chunks", attackers.chunks, 64, 5),
+    _Crowd("64 with made-up tokens", attackers.make_up_tokens, 64, 5),
 )
 
 

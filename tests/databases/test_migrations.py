@@ -180,11 +180,6 @@ def test_a_log_is_put_away_once_another_process_has_opened_it(database: Path) ->
     assert not log.exists()
 
 
-def test_a_store_in_a_missing_folder_is_refused(database: Path) -> None:
-    with pytest.raises(UnusableDatabase, match="there is no folder"):
-        SqliteStore(database.parent / "missing" / "petstore.db").migrate()
-
-
 def test_several_processes_can_create_a_store_at_once(database: Path) -> None:
     migrate_at_once(MIGRATE, database)
     alone = database.with_name("alone.db")

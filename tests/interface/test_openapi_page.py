@@ -53,14 +53,6 @@ async def test_the_document_is_compressed_for_a_client_that_accepts_it(service: 
     assert compressed.json() == whole.json()
 
 
-async def test_each_representation_of_the_document_has_its_own_etag(service: Service) -> None:
-    whole, compressed = await get(service), await get(service, **GZIP)
-    assert whole.headers["ETag"] != compressed.headers["ETag"]
-    tag = compressed.headers["ETag"]
-    assert (await get(service, Accept_Encoding="gzip", If_None_Match=tag)).status_code == 304
-    assert (await get(service, If_None_Match=tag)).status_code == 200
-
-
 async def test_head_has_the_headers_of_get(service: Service) -> None:
     head, whole = await get(service, "HEAD", **GZIP), await get(service, **GZIP)
     assert head.content == b""
