@@ -53,7 +53,6 @@ def test_migrating_again_writes_nothing(postgres: PostgresServer, postgres_url: 
 
 @pytest.fixture
 def visitor(postgres: PostgresServer) -> str:
-    """A user without any privileges yet."""
     if not postgres.sql("SELECT 1 FROM pg_roles WHERE rolname = 'visitor'"):
         postgres.sql("CREATE ROLE visitor LOGIN")
     return "visitor"

@@ -44,7 +44,6 @@ class Way(FakeServer):
     callers: list[asyncio.StreamWriter] = field(default_factory=list)
 
     def cut(self) -> None:
-        """End every connection that goes this way; later ones may."""
         for caller in self.callers:
             caller.close()
         self.callers.clear()
