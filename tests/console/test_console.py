@@ -253,7 +253,7 @@ async def test_a_cross_site_form_without_a_session_is_refused(stranger: Visitor)
 
 async def test_a_form_with_a_file_without_a_session_only_asks_to_sign_in(stranger: Visitor) -> None:
     form = await stranger.post("/pets", files={"file": ("a.csv", b"name")}, name="Bella")
-    assert "choose the file again" in assert_page(form, 401)
+    assert "fill in the form again" in assert_page(form, 401)
     assert "again" not in hidden_of(form.text)
     form = await stranger.post("/pets", files={"file": ("a.csv", b"n" * 70_000)})
     assert "again" not in hidden_of(assert_page(form, 401))
@@ -322,14 +322,13 @@ async def test_input_is_kept_if_the_change_cannot_be_written(database: Path) -> 
         assert (await person.post("/pets", **hidden_of(failed.text))).status_code == 303
 
 
-async def test_a_form_with_a_file_is_not_kept_and_says_so(database: Path) -> None:
+async def test_a_form_with_a_file_is_not_kept(database: Path) -> None:
     async with running_service(database, console_per_minute=1) as service:
         person = await signed_in(service)
         assert (await person.get("/pets")).status_code == 200
         for path in ("/import", "/pets"):
             refused = await person.post(path, files={"file": ("a.csv", b"name")}, name="Bella")
-            assert "choose the file again" in assert_page(refused, 429)
-            assert "Send it again" not in refused.text
+            assert "Send it again" not in assert_page(refused, 429)
 
 
 @pytest.mark.parametrize("body", [b"name=" + b"x" * 5_000, b"&".join([b"a=1"] * 300)])

@@ -17,7 +17,7 @@ from petstore.errors import (
 from petstore.events.model import Author
 from petstore.events.store import Change
 from petstore.keys.model import SCOPES
-from petstore.people.model import Person
+from petstore.people.model import Browser, Person, Session
 from petstore.people.store import (
     begin_session,
     change_person,
@@ -29,7 +29,6 @@ from petstore.people.store import (
     invite_person,
     list_people,
 )
-from petstore.sessions.model import Browser, Session
 from petstore.webhooks.store import active_webhooks
 from support.history import acts_on
 from support.keys import OPERATOR, actor, issue, rotate
