@@ -36,14 +36,12 @@ class Server:
         self.told: asyncio.Queue[Message] = asyncio.Queue()
 
     async def start(self) -> Message:
-        """Begin the lifespan, and return what the application says of it."""
         self._orders.put_nowait({"type": "lifespan.startup"})
         scope = {"type": "lifespan"}
         self._running = asyncio.create_task(self.app(scope, self._orders.get, self.told.put))
         return await self.told.get()
 
     async def stop(self) -> Message:
-        """End the lifespan, and return what the application says of it."""
         self._orders.put_nowait({"type": "lifespan.shutdown"})
         await self._running
         return await self.told.get()
@@ -86,7 +84,6 @@ async def opened(database: Path) -> AsyncIterator[Any]:
 
 @pytest.fixture
 async def key(server: Server, database: Path) -> tuple[bytes, bytes]:
-    """The field with a key without limits."""
     del server
     async with opened(database) as store:
         issued = await issue(store, system_clock, plan="enterprise")

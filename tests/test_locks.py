@@ -28,7 +28,6 @@ def pairs(versions: dict[str, str]) -> set[tuple[str, str]]:
 
 
 def named(requirements: list[str]) -> set[str]:
-    """Return the names of the packages that are required."""
     return {re.split(r"[^a-z0-9-]", requirement)[0] for requirement in requirements}
 
 

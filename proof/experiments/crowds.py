@@ -8,12 +8,12 @@ from typing import NamedTuple, cast
 
 import httpx
 
-import attackers
-from attackers import Caller, Kind, costly
-from good_client import Requests, request_steadily
+from proof import attackers
+from proof.attackers import Caller, Kind, costly
 from proof.crowd import GoodClient, allowed_callers, judge_good_client, request_beside, target_of
 from proof.deployments import Deployment, deployed
 from proof.experiment import Experiment, Trial
+from proof.good_client import Requests, request_steadily
 from works import request
 
 _LONGEST = 2.0  # s, of 99 % of the good client's requests on a quiet machine

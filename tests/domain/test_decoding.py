@@ -134,8 +134,6 @@ def test_a_pet_is_taken_however_it_is_written(text: bytes, pet: NewPet) -> None:
 
 
 class Shelf(Struct, rename="camel"):
-    """A struct whose fields have other names in JSON."""
-
     row_number: Int64
     shelf_number: Int64 = 1
 

@@ -26,7 +26,6 @@ def refused_all_day(limits: Limits = FREE, rules: BanRules | None = None) -> Lim
 
 
 def get_banned(caller: LimitedKey) -> float:
-    """Keep asking after 429 until the ban, and return for how many seconds it is."""
     while caller.ask(every=0.125).verdict != "banned":
         pass
     return (caller.state.banned_until - caller.clock()) / SECOND

@@ -162,7 +162,6 @@ async def test_after_a_restart_an_unban_does_not_lift_a_later_ban(
 
 
 async def get_banned(limiter: RateLimiter, key: Caller, clock: ManualClock) -> None:
-    """Keep asking until the ban."""
     while (await limiter.take(key)).verdict != "banned":
         clock.advance(0.1)
 

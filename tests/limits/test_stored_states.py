@@ -121,8 +121,6 @@ async def test_the_requests_of_a_day_are_the_maximum_over_processes(
 
 
 class CountingStore:
-    """A store that counts its changes."""
-
     def __init__(self, store: Store) -> None:
         self._store = store
         self.changes = 0

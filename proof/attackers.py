@@ -129,7 +129,7 @@ class _Asking(asyncio.Protocol):
             self._ended.set_result(error)
 
     def _send(self) -> None:
-        assert self._transport is not None  # noqa: S101 - set once it is connected
+        assert self._transport is not None
         self._transport.write(next(self._requests))
 
 
