@@ -57,7 +57,7 @@ async def test_an_unknown_category_is_not_found(staff: Visitor) -> None:
         await staff.post("/categories/7/delete", version="x"),
     ):
         assert response.status_code == 404
-        assert "There is no category 7; somebody may have deleted it" in words(response)
+        assert "There is no category 7; it may have been deleted" in words(response)
 
 
 async def test_without_the_write_scope_a_category_is_read_only(

@@ -317,7 +317,7 @@ async def test_a_conflict_without_a_history_says_that_it_was_somebody_else(
     refused = words(await press(ada, pet, "Save", name="Rex"))
     assert "Name: Bella → Bello, and you want Rex Status:" in refused
     refused = words(await press(ada, order, "Approve order 1"))
-    assert "Somebody else cancelled order 1 while this page was open." in refused
+    assert "Another person cancelled order 1 while this page was open." in refused
 
 
 async def test_something_deleted_without_a_history_was_deleted_by_somebody_else(

@@ -203,7 +203,7 @@ def test_each_pet_is_a_card_of_two_lines_on_a_phone(clerk: Clerk) -> None:
     lines = row.evaluate("row => [...row.cells].map(cell => Math.round(cell.offsetTop / 20))")
     name, status, category, number = lines
     assert name < status == category == number
-    expect(row.locator("td").last).to_have_attribute("data-label", "Number")
+    expect(row.locator("td").last).to_have_attribute("data-label", "#")
 
 
 def test_filters_are_behind_one_button_on_a_phone_and_chips_say_what_is_set(clerk: Clerk) -> None:

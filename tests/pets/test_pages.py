@@ -88,7 +88,7 @@ async def test_the_form_is_ready_for_the_next_pet_after_adding_one(
     page = await staff.submit("/pets", **BELLA | {"categoryId": "dOGS", "status": ""})
     kept = form_of(page, "Add the pet").fields
     assert (kept["name"], kept["categoryId"], kept["status"]) == ("", "Dogs", "")
-    assert "Bella is in the store: pet 1." in words(page)
+    assert "Added Bella (#1)." in words(page)
     assert "Bella is deleted." in words(await succeed(staff, page, "Undo"))
     assert await stored(service, staff) == []
 
@@ -110,7 +110,7 @@ def added_last(page: httpx.Response) -> list[str]:
 async def test_the_last_ten_that_the_person_added_stand_below_each_with_undo(
     service: Service, staff: Visitor, other: Visitor
 ) -> None:
-    assert "Added last" not in words(await staff.get("/pets/new"))
+    assert "Recently added" not in words(await staff.get("/pets/new"))
     for number in range(11):
         await staff.submit("/pets", **BELLA | {"name": f"Rex {number}"})
     page = await other.submit("/pets", **BELLA)
@@ -288,7 +288,7 @@ async def test_an_unknown_pet_is_not_found(staff: Visitor) -> None:
         await staff.post("/pets/7/delete", version="x"),
     ):
         assert response.status_code == 404
-        assert "There is no pet 7; somebody may have deleted it" in words(response)
+        assert "There is no pet 7; it may have been deleted" in words(response)
 
 
 async def test_rights_decide_what_the_page_of_a_pet_offers(
@@ -306,9 +306,9 @@ async def test_rights_decide_what_the_page_of_a_pet_offers(
     ("status", "buttons", "choices"),
     [
         ("available", ["Sell Bella", "Reserve"], ["available", "pending", "sold", ""]),
-        ("pending", ["Mark as sold", "Make available"], ["pending", "available", "sold"]),
-        ("sold", ["Make available"], ["sold", "available"]),
-        ("", ["Mark as sold", "Make available"], ["", "available", "pending", "sold"]),
+        ("pending", ["Sell Bella", "Reserve"], ["pending", "available", "sold"]),
+        ("sold", ["Sell Bella"], ["sold", "available"]),
+        ("", ["Sell Bella", "Reserve"], ["", "available", "pending", "sold"]),
     ],
 )
 async def test_only_allowed_status_changes_are_offered(
@@ -375,9 +375,9 @@ async def test_undo_restores_the_pet(service: Service, staff: Visitor) -> None:
     ("status", "button", "said", "undo", "after"),
     [
         ("available", "Sell Bella", "Sold Bella (order 1).", "Undo", "available"),
-        ("sold", "Make available", "Bella is available.", "Undo", "sold"),
-        ("pending", "Mark as sold", "Bella is sold.", "Make it available again", "available"),
-        ("", "Mark as sold", "Bella is sold.", "Make it available again", "available"),
+        ("sold", "Sell Bella", "Sold Bella (order 1).", "Undo", "available"),
+        ("pending", "Sell Bella", "Sold Bella (order 1).", "Undo", "available"),
+        ("", "Sell Bella", "Sold Bella (order 1).", "Undo", "available"),
     ],
 )
 async def test_undo_of_a_sale_restores_an_allowed_status(
@@ -404,7 +404,7 @@ async def test_a_reservation_links_to_its_order(service: Service, staff: Visitor
     response = await press(staff, await added(staff), "Reserve")
     assert response.headers["location"] == "/console/orders/1"
     page = await staff.get("/pets/1")
-    assert "Order 1 reserves the pet." in words(page)
+    assert "Reserved Bella until tomorrow 12:00 (order 1)." in words(page)
     assert form_of(page, "Undo").path == "/orders/1/cancel"
     page = await staff.get("/pets/1")
     assert '<a href="/console/orders/1">Order 1</a>' in page.text
@@ -512,7 +512,7 @@ async def test_a_conflict_names_the_order_that_was_placed_or_ended_meanwhile(
         method, path = ("POST", "") if status == "placed" else ("PATCH", "/1")
         await service.request(method, f"/v1/store/orders{path}", staff.token, json=body)
     if not moves:
-        await succeed(other, page, "Mark as sold")
+        await succeed(other, page, "Save", status="sold")
     refused = await press(staff, page, "Save", name="Rex")
     was = "available" if moves == ["placed"] else "pending"
     assert conflict_of(refused, "Status") == [was, now, "the same as now"]

@@ -150,7 +150,7 @@ async def test_what_is_so_already_is_not_changed_and_pages_cost_no_requests(
     await added(shop, "available", "sold", "available")
     before = await left_today(shop, service)
     page = await page_after(shop, await send(shop, PATH, [1, 2], status="sold"))
-    assert "1 pet is sold. 1 pet was sold already." in words(page)
+    assert "1 pet is sold. 1 pet was sold already. This is no sale: Sales" in words(page)
     page = await page_after(shop, await send(shop, PATH, [1, 2], categoryId="1"))
     assert "2 pets were like that already." in words(page)
     assert "Undo" not in buttons_of(page)
@@ -170,8 +170,8 @@ async def test_what_could_not_be_done_is_listed_with_its_reason(grace: Visitor) 
     assert "2 pets are pending. 1 pet was pending already." in words(page)
     assert "3 pets were left as they are" in words(page)
     assert reasons(page) == {
-        2: "Somebody changed it meanwhile.",
-        3: "Somebody deleted it.",
+        2: "Another person changed it meanwhile.",
+        3: "It was deleted meanwhile.",
         5: "Sold can become available, not pending",
     }
     assert "Pet 3" in words(page)
@@ -232,7 +232,7 @@ async def test_a_double_click_and_two_tabs_change_once(service: Service, grace: 
     clicks = (grace.post(PATH, pet=shown, status="sold") for _ in range(3))
     pages = [await page_after(grace, done) for done in await asyncio.gather(*clicks)]
     told = sorted(words(page)[:22] for page in pages)
-    assert told == ["2 pets are sold. Undo "[:22], *["2 pets were sold alrea"] * 2]
+    assert told == ["2 pets are sold. This ", *["2 pets were sold alrea"] * 2]
     sql = "SELECT resource, actor, request_id FROM events WHERE type = 'pet.updated'"
     events = await service.store.read(Statement(sql))
     assert sorted(each[:2] for each in events) == [
@@ -252,8 +252,8 @@ async def test_an_undo_leaves_what_somebody_changed_since(service: Service, grac
     left = await press(grace, page, "Undo")
     assert "1 pet is as before." in words(left)
     assert reasons(left) == {
-        1: "Somebody changed it meanwhile.",
-        2: "Somebody changed it meanwhile.",
+        1: "Another person changed it meanwhile.",
+        2: "Another person changed it meanwhile.",
     }
     assert await statuses(service) == ["sold", "available"]
 
@@ -263,7 +263,7 @@ async def test_an_undo_is_for_the_one_who_did_it_and_once(service: Service, grac
     page = await page_after(grace, await send(grace, PATH, [1], status="sold"))
     other = await signed_in_person(service, "clerk", "Ada")
     left = await other.post(UNDO, **form_of(page, "Undo").fields)
-    assert reasons(left) == {1: "Somebody changed it meanwhile."}
+    assert reasons(left) == {1: "Another person changed it meanwhile."}
     assert await statuses(service) == ["sold"]
     await succeed(grace, page, "Undo")
     again = await succeed(grace, page, "Undo")
@@ -289,7 +289,7 @@ async def test_an_undo_cannot_take_back_that_a_pet_was_added(
         headers={"Sec-Fetch-Site": "same-origin", "X-Request-Id": "r-1"},
     )
     left = await grace.post(UNDO, ids="1", request="r-1", undo="Undo")
-    assert reasons(left) == {1: "Somebody changed it meanwhile."}
+    assert reasons(left) == {1: "Another person changed it meanwhile."}
     assert await statuses(service) == [None]
 
 
@@ -333,7 +333,7 @@ async def test_a_reserved_and_a_changed_pet_are_not_deleted(
     assert "1 pet is deleted. 1 pet was deleted already." in words(left)
     assert reasons(left) == {
         1: "An order reserves it. Deliver or cancel the order first.",
-        2: "Somebody changed it meanwhile.",
+        2: "Another person changed it meanwhile.",
     }
     assert [*await stored(service)] == [1, 2]
 
@@ -356,7 +356,7 @@ async def test_what_is_gone_before_the_question_is_told(grace: Visitor) -> None:
     shown = await boxes(grace)
     await grace.submit("/pets/1/delete")
     asked = await grace.post(PATH, pet=shown[1], delete="1", back="/pets?status=available")
-    assert "Somebody deleted these pets already." in words(asked)
+    assert "These pets are deleted already." in words(asked)
     assert 'href="/console/pets?status=available">Back to the list' in asked.text
     assert buttons_of(asked) == []
 
