@@ -5,9 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from petstore.categories.model import CategoryCreate
-from support.changes import create_category
-from support.page_forms import buttons_of, conflict_of, form_of, press, succeed
+from support.page_forms import conflict_of, form_of, press, succeed
 from support.service import Service
 from support.visitor import Visitor, signed_in, words
 
@@ -50,27 +48,6 @@ async def test_a_category_without_a_name_or_with_one_in_use_is_not_added(
     assert await stored(service, staff) == [{"id": 1, "name": "Dogs"}]
 
 
-async def test_an_unknown_category_is_not_found(staff: Visitor) -> None:
-    for response in (
-        await staff.get("/categories/7"),
-        await staff.post("/categories/7", name="Dogs"),
-        await staff.post("/categories/7/delete", version="x"),
-    ):
-        assert response.status_code == 404
-        assert "There is no category 7; somebody may have deleted it" in words(response)
-
-
-async def test_without_the_write_scope_a_category_is_read_only(
-    service: Service, staff: Visitor
-) -> None:
-    await added(staff)
-    reader = await signed_in(service, scopes=frozenset({"pets:read"}))
-    for path in ("/categories", "/categories/1"):
-        page = await reader.get(path)
-        assert page.status_code == 200
-        assert buttons_of(page) == []
-
-
 async def test_an_added_category_shows_in_the_list_until_it_is_undone(
     service: Service, staff: Visitor
 ) -> None:
@@ -85,19 +62,6 @@ async def test_an_added_category_shows_in_the_list_until_it_is_undone(
     assert await stored(service, staff) == [{"id": 1, **typed}]
     assert "Dogs is deleted." in words(await succeed(staff, page, "Undo"))
     assert await stored(service, staff) == []
-
-
-async def test_the_list_has_pages(service: Service, staff: Visitor) -> None:
-    for number in range(101):
-        await service.store.write(create_category(CategoryCreate(f"Category {number:03}")))
-    first = (await staff.get("/categories")).text
-    target = first.partition('" rel="next"')[0].rpartition('href="/console')[2]
-    assert "Category 099" in first
-    assert "Category 100" not in first
-    assert "Category 100" in (await staff.get(target)).text
-    page = await staff.get("/categories", cursor="x")
-    assert page.status_code == 400
-    assert "Cursor: expected the cursor" in words(page)
 
 
 async def test_a_change_is_told_and_undone(service: Service, staff: Visitor) -> None:
@@ -115,20 +79,6 @@ async def test_a_change_is_told_and_undone(service: Service, staff: Visitor) -> 
         assert await stored(service, staff) == [{"id": 1, "name": "Dogs"}]
 
 
-async def test_a_new_name_that_is_in_use_or_missing_is_refused(staff: Visitor) -> None:
-    await added(staff)
-    await added(staff, "Cats")
-    page = await staff.get("/categories/2")
-    for name, status, said in (
-        ("dogs", 409, "category 1 already has the name"),
-        ("", 400, "Name: expected 1 to 100 characters"),
-    ):
-        refused = await press(staff, page, "Save", name=name)
-        assert refused.status_code == status
-        assert said in words(refused)
-        assert form_of(refused, "Save").fields["name"] == name
-
-
 async def test_a_category_with_pets_cannot_be_deleted(staff: Visitor) -> None:
     page = await added(staff)
     await staff.submit("/pets", name="Bella", categoryId="1", status="available")
@@ -136,15 +86,6 @@ async def test_a_category_with_pets_cannot_be_deleted(staff: Visitor) -> None:
     assert refused.status_code == 409
     assert "Pets belong to this category, so it cannot be deleted." in words(refused)
     assert 'href="/console/pets?categoryId=1"' in refused.text
-
-
-async def test_undo_adds_a_deleted_category_with_a_new_number(
-    service: Service, staff: Visitor
-) -> None:
-    page = await succeed(staff, await added(staff, "Dogs", "All."), "Delete Dogs")
-    assert "Dogs is deleted." in words(page)
-    await succeed(staff, page, "Add it again, with a new number")
-    assert await stored(service, staff) == [{"id": 2, "name": "Dogs", "description": "All."}]
 
 
 async def test_a_conflict_shows_the_other_change_and_keeps_the_input(

@@ -13,7 +13,7 @@ import apsw
 import pytest
 
 from support.command import Command
-from support.odd_service import error, odd_service, response
+from support.odd_service import error, odd_service
 from support.postgres import PostgresServer
 from support.process import ServerProcess
 from support.shop import Shop
@@ -47,28 +47,12 @@ def test_a_key_and_a_database_are_refused_together_unless_the_database_is_an_opt
     assert command.succeed("keys", "list", "--database", command.url, "--json", **key) == "[]\n"
 
 
-def test_a_key_has_an_environment_of_its_own() -> None:
-    with odd_service(response(200, [])) as service:
-        shop = Shop(service.url, "a-key")
-        words = shop.fail("keys", "list", "--environment", "staging", status=2)
-        assert words.startswith("--environment: expected only without PETSTORE_KEY")
-        shop.succeed("keys", "list", PETSTORE_ENVIRONMENT="staging")  # it is for other commands
-        assert len(service.asked) == 1
-
-
 def test_an_invalid_key_is_not_sent_and_the_way_out_is_named() -> None:
     with odd_service(error(401, message="no such key")) as service:
         words = Shop(service.url, "a-key").fail("keys", "list", status=5)
     assert words == (
         "no such key: check PETSTORE_KEY; unset PETSTORE_KEY to work on the database itself"
     )
-
-
-def test_a_webhook_belongs_to_a_key(command: Command) -> None:
-    command.make_webhook()
-    words = command.fail("webhooks", "create", "https://shop.example/hooks", status=5)
-    assert words.startswith("no key: ")
-    assert command.fail("webhooks", "test", "7", status=3) == "there is no webhook 7"
 
 
 @pytest.mark.parametrize(
@@ -138,22 +122,3 @@ def test_a_locked_database_is_reported(command: Command) -> None:
         r" time|is not available: database is locked)\n",
         stderr,
     )
-
-
-def test_commands_at_once_beside_a_service_lose_nothing(server: ServerProcess) -> None:
-    beside = Shop.on_database(server.database)
-    program = (sys.executable, "-m", "petstore", "keys", "create", "--plan", "free", "--name")
-    started = [
-        subprocess.Popen(
-            [*program, f"at once {number}"],
-            env={**os.environ, **beside.environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(4)
-    ]
-    tokens = {process.communicate(timeout=60)[0] for process in started}
-    assert len(tokens) == 4
-    names = [key["name"] for key in beside.ask("keys", "list", "--all")]
-    assert {f"at once {number}" for number in range(4)} <= {*names}

@@ -6,8 +6,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from errno import ECONNREFUSED, ENOENT
-from pathlib import Path
 
 import pytest
 
@@ -138,42 +136,8 @@ def test_output_to_a_full_disk_is_a_one_line_error(
     assert f"cannot write the output: {FULL}" in line
 
 
-def test_another_failure_of_the_system_is_not_called_one_of_the_output(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def fail(**_: object) -> None:
-        raise FileNotFoundError(ENOENT, "No such file or directory", "shop.pem")
-
-    def refuse(**_: object) -> None:
-        raise ConnectionRefusedError(ECONNREFUSED, "Connection refused")
-
-    monkeypatch.setattr(main.commands["copy"], "callback", fail)
-    monkeypatch.setattr(main.commands["serve"], "callback", refuse)
-    missing = {"PETSTORE_KEY": "key", "SSL_CERT_FILE": "/missing.pem"}
-    with Path(os.devnull).open("w") as output:
-        known = failure_of(
-            output.fileno(), "copy", "--from", "sqlite:///a", "--to", "postgresql:///b"
-        )
-        named = failure_of(output.fileno(), "inventory", "--url", "https://127.0.0.1:1", **missing)
-        nameless = failure_of(output.fileno(), "serve")
-    assert known == ["Error: shop.pem: No such file or directory"]
-    assert nameless == ["Error: Connection refused"]
-    assert named == ["Error: SSL_CERT_FILE: cannot be read: No such file or directory"]
-
-
-def test_help_to_a_full_disk_is_a_one_line_error() -> None:
-    with unwritable(FULL) as output:
-        ran = petstore("--help", stdout=output)
-    assert (ran.returncode, ran.stderr) == (1, f"Error: cannot write the output: {FULL}\n")
-
-
 def test_a_closed_pipe_ends_a_command_quietly(command: Command) -> None:
     command.create_key()
     with unwritable(CLOSED) as output:
         ran = petstore("keys", "list", stdout=output, PETSTORE_DATABASE=command.url)
     assert (ran.returncode, ran.stderr) == (1, "")
-
-
-def test_a_failure_that_cannot_be_printed_shows_in_the_exit_status() -> None:
-    with unwritable(FULL) as output:
-        assert petstore("--version", stdout=output, stderr=output).returncode == 1

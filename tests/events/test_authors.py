@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from petstore.clock import MINUTE, SECOND
-from petstore.keys.notices import KeyNotices
 from petstore.orders.store import Reservations
 from support.history import events_after, plain, published_by
 from support.service import Service
@@ -87,16 +86,6 @@ async def test_each_form_of_the_console_names_who_sent_it(service: Service) -> N
     assert await authors(service) == [(name, actor, request) for name, request in caused]
 
 
-async def test_a_test_of_a_webhook_names_who_asked_for_it(service: Service) -> None:
-    key = await service.issue(scopes=frozenset({"webhooks:write"}))
-    webhook = {"url": "https://shop.example/hooks"}
-    await service.request("POST", "/v1/webhooks", key.token, json=webhook)
-    headers = {"X-Request-Id": "a-test"}
-    await service.request("POST", "/v1/webhooks/1/test", key.token, headers=headers)
-    actor = {"type": "key", "id": key.id}
-    assert await authors(service) == [("webhook.test", actor, "a-test")]
-
-
 async def test_a_lapse_is_of_the_service_whoever_finds_it(service: Service) -> None:
     key = await service.issue()
     actor = {"type": "key", "id": key.id}
@@ -138,22 +127,3 @@ class _NeverDue(Reservations):
 
     def are_due(self) -> bool:
         return False
-
-
-async def test_an_alert_of_a_key_is_of_the_service(service: Service) -> None:
-    await service.issue("free", expires_in=60)
-    await KeyNotices(service.store, service.clock, []).look()
-    assert await authors(service) == [("key.expiring", SERVICE, None)]
-
-
-async def test_an_import_of_the_console_names_the_person_for_each_pet(service: Service) -> None:
-    visitor = await signed_in_person(service, "clerk", "Grace")
-    await visitor.submit("/categories", name="Dogs")
-    content = b"name,categoryId,status\nBella,1,available\nRex,1,\n"
-    sent = await visitor.post("/import", files={"file": ("pets.csv", content, "text/csv")})
-    path = sent.headers["location"].removeprefix("/console")
-    response = await visitor.post(f"{path}/run")
-    assert response.status_code == 303, response.text
-    actor = {"type": "person", "id": visitor.key_id}
-    request = response.headers["x-request-id"]
-    assert (await authors(service))[1:] == [("pet.created", actor, request)] * 2

@@ -170,16 +170,6 @@ async def test_refused_rows_say_every_reason_that_holds_now(service: Service, to
     assert again[2][-1] == "Nothing is wrong with it now: send it again."
 
 
-async def test_refused_rows_can_be_sent_again(service: Service, token: str) -> None:
-    found = await sent(service, token, "Name,Category\nRex,Wolves\n'=Tom,Dogs\n")
-    await whole(service, token, found["id"])
-    response = await service.request("GET", f"{PATH}/{found['id']}/refused", token)
-    await service.store.write(create_category(CategoryCreate("Wolves")))
-    again = await sent(service, token, response.text)
-    assert again["mapping"] == {"name": 0, "categoryId": 1}
-    assert (await whole(service, token, again["id"]))["added"] == 1
-
-
 async def test_a_list_without_a_header_is_taken_as_somebody_says(
     service: Service, token: str
 ) -> None:
@@ -261,15 +251,6 @@ async def test_an_edited_export_is_told_by_its_ids(service: Service, token: str)
     assert rows[1][-1] == "It is already in the store, as pet 1."
 
 
-async def test_a_list_with_one_line_changed_says_how_many_names_are_here(
-    service: Service, token: str
-) -> None:
-    first = await sent(service, token, "name,category\nRex,Dogs\nMia,Cats\nTom,Cats\n")
-    await whole(service, token, first["id"])
-    second = await sent(service, token, "name,category\nREX,Dogs\nMia,Cats\nTim,Cats\n")
-    assert second["preview"]["alreadyHere"] == 2
-
-
 # Undo
 
 
@@ -294,33 +275,6 @@ async def test_an_undo_deletes_what_nobody_touched_and_says_what_stays(
     assert [name for name, _, _ in await pets(service, token)] == ["Rex", "Mia II"]
     assert await whole(service, token, found["id"], "undo") == undone
     assert (await sent(service, token, text))["id"] != found["id"]
-
-
-async def test_an_import_that_is_half_done_can_be_undone(service: Service, token: str) -> None:
-    found = await sent(service, token, many(2_100))
-    running = await step(service, token, found["id"])
-    undone = await whole(service, token, found["id"], "undo")
-    assert undone["deleted"] == running["added"]
-    response = await service.request("POST", f"{PATH}/{found['id']}/run", token)
-    assert_error(response, 409, "import_closed")
-    assert await pets(service, token) == []
-
-
-# Events
-
-
-async def test_the_events_of_all_runs_have_one_request_id(service: Service, token: str) -> None:
-    found = await sent(service, token, many(2_050))
-    await whole(service, token, found["id"])
-    await whole(service, token, found["id"], "undo")
-    select = (
-        "SELECT type, count(*), count(DISTINCT request_id) FROM events GROUP BY type ORDER BY 1"
-    )
-    rows = await service.store.read(Statement(select))
-    assert [row for row in rows if row[0].startswith("pet.")] == [
-        ("pet.created", 2_050, 1),
-        ("pet.deleted", 2_050, 1),
-    ]
 
 
 # Who may, and how much
@@ -362,13 +316,6 @@ async def test_each_row_costs_a_request_of_the_day(service: Service) -> None:
     assert usage["day"]["remaining"] == 130 - 21
 
 
-async def test_the_headers_of_a_run_count_its_rows(service: Service) -> None:
-    small = (await service.issue(per_minute=1000, per_day=130)).token
-    found = await sent(service, small, many(50))
-    response = await service.request("POST", f"{PATH}/{found['id']}/run", small)
-    assert response.headers["x-ratelimit-remaining"] == str(130 - 1 - 50)
-
-
 async def test_a_caller_has_at_most_twenty_unfinished_imports(service: Service, token: str) -> None:
     for number in range(MAX_UNFINISHED):
         await sent(service, token, many(1, f"Pet {number}"))
@@ -391,21 +338,6 @@ async def test_a_disk_without_room_is_a_503_and_not_the_fault_of_the_file(
         ]
     for response in responses:
         assert "now; try again" in assert_error(response, 503, "service_unavailable")
-
-
-@pytest.mark.parametrize(
-    ("media_type", "status", "code"),
-    [
-        ("application/json", 415, "unsupported_media_type"),
-        ("", 415, "unsupported_media_type"),
-        ("TEXT/CSV; charset=utf-8", 201, ""),
-    ],
-)
-async def test_the_media_type_says_that_it_is_a_file(
-    service: Service, token: str, media_type: str, status: int, code: str
-) -> None:
-    response = await send(service, token, many(1), media_type)
-    assert (response.status_code, response.json().get("code", "")) == (status, code)
 
 
 async def test_a_file_of_more_than_eight_mebibytes_is_refused(service: Service, token: str) -> None:
@@ -443,14 +375,6 @@ async def test_an_import_is_kept_for_seven_days_after_its_last_use(
     assert await service.store.read(Statement("SELECT import_id FROM import_batches")) == [
         (used["id"],)
     ]
-
-
-async def test_a_deleted_import_leaves_its_pets(service: Service, token: str) -> None:
-    found = await sent(service, token, many(2))
-    await step(service, token, found["id"])
-    assert (await service.request("DELETE", f"{PATH}/{found['id']}", token)).status_code == 204
-    assert len(await pets(service, token)) == 2
-    assert (await service.request("GET", f"{PATH}/{found['id']}", token)).status_code == 404
 
 
 async def test_a_key_has_at_most_four_files_on_their_way(service: Service, token: str) -> None:

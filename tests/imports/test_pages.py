@@ -1,13 +1,11 @@
 """The pages of imports, as a clerk uses them."""
 
-import asyncio
-
 import httpx
 import pytest
 
 from support.page_forms import form_to
 from support.service import Service
-from support.visitor import Visitor, signed_in, words
+from support.visitor import Visitor, words
 
 pytestmark = pytest.mark.anyio
 
@@ -83,29 +81,6 @@ async def test_everything_is_decided_on_one_page(staff: Visitor, service: Servic
         ("Mia", 2, None),
         ("Rex", 2, "pending"),
     ]
-
-
-async def test_what_the_form_says_counts_when_pets_are_added_at_once(
-    staff: Visitor, service: Service
-) -> None:
-    path = await preview(staff, LIST)
-    await run(staff, path, unknownCategories="create", others="sold", defaultStatus="available")
-    pets = (await service.request("GET", "/v1/pets", staff.token)).json()
-    assert [pet.get("status") for pet in pets] == ["sold", "available", "sold"]
-
-
-async def test_other_columns_can_be_chosen(staff: Visitor) -> None:
-    path = await preview(staff, "Dogs;Rex\nDogs;Tom\n")
-    page = await staff.get(path)
-    assert "0 pets to add" in words(page)
-    assert "1: Dogs, Dogs" in words(page)
-    page = await staff.submit(path, hasHeader="false", name="1", categoryId="0")
-    assert "2 pets to add, 0 rows to skip." in words(page)
-    refused = await staff.post(path, name="1", categoryId="1")
-    assert refused.status_code == 400
-    assert "Mapping: expected another column for each field" in words(refused)
-    page = await staff.submit(path, hasHeader="true", name="", categoryId="")
-    assert "Line 1 has the names of the columns" in words(page)
 
 
 BREEDS = "".join(f"Pet {number},Breed {number}\n" for number in range(120))
@@ -184,24 +159,6 @@ async def test_an_undo_says_what_stays_and_why(staff: Visitor, service: Service)
     assert "tiere.csv Undone" in words(await staff.get("/import"))
 
 
-async def test_decisions_about_an_undone_file_hold_if_it_is_sent_again(staff: Visitor) -> None:
-    path = await preview(staff, LIST)
-    assert "tiere.csv Nothing added yet" in words(await staff.get("/import"))
-    await run(staff, path, unknownCategories="create", defaultStatus="", others="sold")
-    await staff.submit(f"{path}/undo")
-    page = await staff.get(again := await preview(staff, LIST))
-    assert "3 pets to add, 1 row to skip." in words(page)
-    form = form_to(page, f"{again}/run").fields
-    assert form["value.Foster"] == "sold"
-
-
-async def test_an_import_can_be_discarded(staff: Visitor) -> None:
-    path = await preview(staff, LIST)
-    page = await staff.submit(f"{path}/delete")
-    assert "The import of \u2068tiere.csv\u2069 is deleted." in page.text
-    assert (await staff.get(path)).status_code == 404
-
-
 @pytest.mark.parametrize(
     ("files", "message"),
     [
@@ -226,23 +183,3 @@ async def test_markup_of_a_file_is_text(staff: Visitor) -> None:
     for page in (await staff.get(path), await run(staff, path), await staff.get("/import")):
         assert evil not in page.text
         assert "<img src=x" not in page.text
-
-
-async def test_another_person_sees_nothing_of_it(staff: Visitor, service: Service) -> None:
-    path = await preview(staff, LIST)
-    other = await signed_in(service)
-    assert (await other.get(path)).status_code == 404
-    assert (await other.post(f"{path}/run")).status_code == 404
-    assert "tiere.csv" not in (await other.get("/import")).text
-
-
-async def test_two_clicks_on_the_button_add_every_pet_once(
-    staff: Visitor, service: Service
-) -> None:
-    path = await preview(staff, LIST)
-    form = form_to(await staff.get(path), f"{path}/run").fields
-    clicks = await asyncio.gather(*(staff.post(f"{path}/run", **form) for _ in range(2)))
-    assert [click.status_code for click in clicks] == [303, 303]
-    assert len((await service.request("GET", "/v1/pets", staff.token)).json()) == 1
-    page = await staff.get(await preview(staff, LIST))
-    assert "You sent this file before. Nothing is added." in words(page)

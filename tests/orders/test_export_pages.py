@@ -79,11 +79,6 @@ async def test_the_file_has_the_newest_order_first_and_is_safe_in_a_spreadsheet(
     assert file.headers["content-disposition"] == disposition
 
 
-async def test_a_file_counts_for_no_key(shop: Visitor, service: Service) -> None:
-    await shop.get(FILE)
-    await service.limiter.save()  # which fails if it counts for what is no key
-
-
 async def test_a_file_has_what_a_person_chose(shop: Visitor) -> None:
     text = (await shop.get(FILE, separator="semicolon", status="all")).text
     assert "id;status;petId" in text

@@ -137,15 +137,6 @@ def test_an_invalid_value_of_a_change_is_refused_naming_the_field(field: str, va
         decode_json(json.dumps({field: value}).encode(), OrderPatch)
 
 
-@pytest.mark.parametrize("body", [b"null", b"[]", b'"placed"', b"7", b"", b" "])
-@pytest.mark.parametrize("struct", [OrderCreate, OrderPatch])
-def test_only_an_object_is_accepted(body: bytes, struct: type) -> None:
-    with pytest.raises(InvalidBody, match=r"^the body: expected a JSON object"):
-        decode_json(body, struct)
-    with pytest.raises(InvalidBody, match=r"^petId: required; expected a whole number"):
-        decode_json(b"{}", OrderCreate)
-
-
 # What is taken
 
 
@@ -246,9 +237,6 @@ def test_an_order_is_cancelled_when_its_reservation_lapses(
     now = NOON + timedelta(milliseconds=milliseconds)
     ended = order("cancelled", cancelled_at=NOON)
     assert as_of(placed, now) == (placed if is_open else ended)
-
-
-# How an order changes otherwise
 
 
 # What a sale leaves

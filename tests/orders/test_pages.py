@@ -14,7 +14,7 @@ from petstore.keys.model import Scope
 from petstore.pets.model import NewPet
 from support.changes import create_category, create_pets
 from support.manual_clock import ManualClock
-from support.page_forms import conflict_of, form_of, press, succeed
+from support.page_forms import form_of, press, succeed
 from support.service import Service, running_service
 from support.visitor import Visitor, signed_in, words
 
@@ -136,19 +136,6 @@ async def test_late_orders_come_first_and_sold_ones_by_delivery(
     assert listed(await staff.get("/orders", status="delivered")) == [1, 3, 2]
 
 
-async def test_a_long_list_has_pages(service: Service, staff: Visitor) -> None:
-    await service.store.write(create_pets([NewPet("Yak", 1, "available")] * 60))
-    for pet_id in range(1, 61):
-        body: dict[str, Any] = {"petId": pet_id, "complete": True, "buyer": "Ada"}
-        await service.request("POST", "/v1/store/orders", staff.token, json=body)
-    for query in ({"status": "delivered"}, {"status": "all"}, {"find": "ada", "status": "all"}):
-        page = await staff.get("/orders", **query)
-        assert len(listed(page)) == 50
-        (link,) = re.findall(r'href="([^"]*)" rel="next"', page.text)
-        last = await staff.client.get(link.replace("&amp;", "&"))
-        assert sorted(listed(page) + listed(last)) == list(range(1, 61))
-
-
 @pytest.mark.parametrize(
     ("typed", "told", "found"),
     [
@@ -177,26 +164,6 @@ async def test_one_field_finds_orders_by_number_buyer_and_pet(
     assert listed(page) == found
     assert told in words(page)
     assert f'name="find" type="search" value="{typed}"' in page.text
-
-
-async def test_the_days_of_a_sale_are_a_filter(
-    service: Service, staff: Visitor, clock: ManualClock
-) -> None:
-    for pet_id in (1, 2):
-        await staff.submit(f"/pets/{pet_id}/sell")
-        clock.advance(DAY)
-        staff = await signed_in(service)
-    await act(staff, "return", 1)
-    for query, ids in (
-        ({"from": "2026-12-01", "to": "2026-12-01"}, [1]),
-        ({"from": "2026-12-02"}, [2]),
-        ({"to": "2026-12-02"}, [2, 1]),
-        ({"to": "2026-12-02", "status": "returned"}, [1]),
-    ):
-        assert listed(await staff.get("/orders", **query)) == ids
-    refused = await staff.get("/orders", **{"from": "soon"})
-    assert refused.status_code == 400
-    assert "Sold from: expected a date such as 2026-12-24" in words(refused)
 
 
 async def test_the_list_keeps_its_place_after_an_action(staff: Visitor) -> None:
@@ -258,21 +225,6 @@ async def test_approving_and_delivering_save_the_details_in_the_form(
     assert values(moved).items() >= (typed | {"amount": "1249.50"}).items()
 
 
-async def test_a_delivered_order_is_corrected_at_any_time(
-    service: Service, staff: Visitor, clock: ManualClock
-) -> None:
-    await staff.submit("/pets/1/sell", buyer="Ada", amount="650")
-    clock.advance(400 * DAY)
-    staff = await signed_in(service)
-    page = await change(staff, amount="65", buyer="Grace")
-    assert values(page).items() >= {"amount": "65.00", "buyer": "Grace"}.items()
-    assert "changed the price from $650.00 to $65.00" in words(page)
-    returned = await act(staff, "return")
-    assert values(returned)["refund"] == "65.00"
-    page = await change(staff, refund="60", returnReason="Allergic")
-    assert facts(page).items() >= {"Refund": "$60.00", "Reason": "Allergic"}.items()
-
-
 def undo_of(page: httpx.Response) -> dict[str, str]:
     """Return the fields of the form that undoes the change that a page tells of."""
     (form,) = re.findall(r'<div class="notice".*?</form>', page.text, re.DOTALL)
@@ -295,15 +247,6 @@ async def test_cancelling_an_order_is_undone_by_a_new_order(staff: Visitor) -> N
     assert values(again).items() >= (sale | {"amount": "249.00"}).items()
     twice = await succeed(staff, cancelled, "Reserve again")
     assert twice.url.path == "/console/orders/2"
-
-
-async def test_a_pet_that_someone_else_reserved_first_is_reported(staff: Visitor) -> None:
-    await place(staff)
-    cancelled = await act(staff, "cancel")
-    await place(staff)
-    refused = await press(staff, cancelled, "Reserve again")
-    assert refused.status_code == 409
-    assert "has just reserved Bella. See Order 2." in words(refused)
 
 
 async def test_a_ship_date_is_typed_in_the_time_zone_of_the_shop(
@@ -377,23 +320,6 @@ async def test_times_at_the_limits_of_the_calendar_are_shown(staff: Visitor, mom
     assert (await staff.get("/orders")).status_code == 200
 
 
-# Refusals
-
-
-async def test_a_refused_change_keeps_the_input(staff: Visitor) -> None:
-    await place(staff)
-    page = await staff.get("/orders/1")
-    refused = await press(staff, page, "Save", shipDate="on Monday")
-    assert refused.status_code == 400
-    assert 'value="on Monday"' in refused.text
-    assert "expected a date and time" in refused.text
-    refused = await press(staff, page, "Save", amount="a lot", buyer="Ada")
-    assert refused.status_code == 400
-    assert "Price in USD: enter a price such as 249.00" in words(refused)
-    assert 'value="a lot"' in refused.text
-    assert 'value="Ada"' in refused.text
-
-
 # Two people at once
 
 
@@ -435,22 +361,6 @@ async def test_details_changed_by_someone_else_are_reported_and_kept(
     assert "Bella for Grace, $9.00 approved" in words(approved)
 
 
-async def test_a_conflict_of_two_changes_shows_both(service: Service, staff: Visitor) -> None:
-    await place(staff, shipDate="2026-12-24T10:00", buyer="Ada")
-    page, other = await staff.get("/orders/1"), await signed_in(service)
-    await change(other, shipDate="2026-12-25T08:30", buyer="Grace")
-    refused = await press(staff, page, "Save", shipDate="2026-12-26T09:00")
-    assert refused.status_code == 412
-    assert "Somebody else changed this order while you were looking at it." in words(refused)
-    assert conflict_of(refused, "Ship date") == [
-        *("2026-12-24T10:00", "2026-12-25T08:30", "2026-12-26T09:00")
-    ]
-    assert conflict_of(refused, "Buyer") == ["Ada", "Grace", "the same as now"]
-    saved = await succeed(staff, refused, "Save mine anyway")
-    assert 'value="2026-12-26T09:00"' in saved.text
-    assert values(saved)["buyer"] == "Grace"
-
-
 # Time
 
 
@@ -468,23 +378,6 @@ async def test_a_reservation_that_lapsed_while_the_page_was_open_is_reported(
     told = "The time to approve order 1 ended 1 min ago. The order is cancelled."
     assert told in words(refused)
     assert '<span class="status cancelled">' in refused.text
-
-
-@pytest.mark.parametrize("until", ["", "soon", "2026-12-01T00:00:00"])
-async def test_an_unexpected_form_shows_the_state_of_the_order(staff: Visitor, until: str) -> None:
-    await place(staff)
-    await act(staff, "cancel")
-    refused = await staff.post("/orders/1/approve", seen="placed", until=until)
-    assert refused.status_code == 409
-    assert "test cancelled order 1 just now, while this page was open." in words(refused)
-
-
-async def test_a_reservation_without_an_end_shows_no_remaining_time(
-    database: Path, clock: ManualClock
-) -> None:
-    async with running_service(database, clock, reservation_minutes=0) as service:
-        await service.store.write(create_pets([NewPet("Bella", 1, "available")]))
-        assert "data-until" not in (await place(await signed_in(service))).text
 
 
 @pytest.mark.parametrize(

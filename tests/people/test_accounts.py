@@ -4,8 +4,7 @@ import pytest
 
 from petstore.databases.contract import Store, read_unit
 from petstore.keys.model import Environment
-from petstore.people.store import any_person, find_account_by_login
-from support.keys import issue
+from petstore.people.store import find_account_by_login
 from support.manual_clock import ManualClock
 from support.people import add
 
@@ -28,20 +27,3 @@ async def test_a_login_is_found_in_any_case_and_in_its_environment(
         assert await found(store, login, "staging") is None
     for other in ("", "käthe", f"{LOGIN} ", f"{LOGIN}\0", "x" * 100, LOGIN * 9):
         assert await found(store, other) is None
-
-
-async def test_a_long_login_that_begins_like_another_is_another(
-    store: Store, clock: ManualClock
-) -> None:
-    longest = "x" * 64
-    person_id = (await add(store, clock, login=longest)).person.id
-    assert await found(store, longest) == person_id
-    assert await found(store, f"{longest}x") is None
-
-
-async def test_a_store_has_people_of_each_environment(store: Store, clock: ManualClock) -> None:
-    await issue(store, clock)
-    assert not await read_unit(store, any_person("production"))
-    await add(store, clock)
-    assert await read_unit(store, any_person("production"))
-    assert not await read_unit(store, any_person("staging"))

@@ -7,7 +7,6 @@ from typing import Any
 import httpx
 import pytest
 
-from petstore.databases.words import MAX_SCANNED
 from petstore.keys.model import Scope
 from petstore.pets.model import NewPet
 from support.changes import create_pets
@@ -68,16 +67,6 @@ async def test_a_pet_with_an_invalid_field_is_not_added(
         kept = form_of(refused, "Add the pet").fields
         assert kept.items() >= (BELLA | {"categoryId": "Dogs"} | typed).items()
     assert await stored(service, staff) == []
-
-
-async def test_a_refused_pet_has_all_its_errors_at_once(staff: Visitor) -> None:
-    refused = await staff.post("/pets", name=" ", categoryId="", status="lost")
-    assert refused.status_code == 400
-    assert "Fix 3 fields" in words(refused)
-    for field in ("name", "categoryId", "status"):
-        assert f'<a href="#{field}">' in refused.text
-        assert f'id="{field}-problem"' in refused.text
-    assert refused.text.count('aria-invalid="true"') == 3
 
 
 async def test_the_form_is_ready_for_the_next_pet_after_adding_one(
@@ -144,25 +133,6 @@ async def test_an_added_pet_that_somebody_changed_has_no_undo(
 # Finding
 
 
-@pytest.mark.parametrize(
-    ("wanted", "said"),
-    [
-        ({"categoryId": "dragons"}, "Category: there is no category “dragons”"),
-        ({"status": "lost"}, "Status: expected one of"),
-        ({"cursor": "x"}, "Cursor: expected the cursor"),
-        ({"name": "x" * 101}, "Name: expected 1 to 100 characters"),
-    ],
-)
-async def test_an_invalid_search_shows_the_error_and_keeps_the_input(
-    staff: Visitor, wanted: dict[str, str], said: str
-) -> None:
-    page = await staff.get("/pets", **wanted)
-    assert page.status_code == 400
-    assert said in words(page)
-    (field, typed), *_ = wanted.items()
-    assert field in {"cursor", "status"} or f'value="{typed}"' in page.text
-
-
 async def test_pets_are_found_by_status_category_number_and_name(
     service: Service, staff: Visitor
 ) -> None:
@@ -226,80 +196,7 @@ async def test_the_list_keeps_its_place(service: Service, staff: Visitor) -> Non
     assert 'href="/console/pets">All pets' in (await staff.get("/pets/2")).text
 
 
-async def test_the_first_match_of_a_search_takes_the_focus(staff: Visitor) -> None:
-    await added(staff)
-    focused = 'href="/console/pets/1" autofocus>'
-    assert focused in (await staff.get("/pets", name="bel")).text
-    assert focused in (await staff.get("/pets", status="available")).text  # the only one
-    assert focused not in (await staff.get("/pets")).text  # nobody has searched
-    await added(staff)
-    assert focused in (await staff.get("/pets", name="bel")).text
-    assert '/2" autofocus' not in (await staff.get("/pets", name="bel")).text
-    assert focused not in (await staff.get("/pets", status="available")).text
-
-
-async def test_the_status_filter_finds_pets_without_a_status(
-    service: Service, staff: Visitor
-) -> None:
-    pets = [NewPet("Rex", 1, "sold"), *(NewPet(f"Bella {number:02}", 1) for number in range(51))]
-    await service.store.write(create_pets(pets))
-    first = (await staff.get("/pets", status="none")).text
-    assert '<option value="none" selected>no status' in first
-    assert "Rex" not in first
-    target = first.partition('rel="next"')[0].rpartition('href="/console')[2]
-    page = (await staff.get(target.partition('"')[0].replace("&amp;", "&"))).text
-    assert "Bella 00" in page
-    assert "Rex" not in page
-    assert "Rex" not in (await staff.get("/pets", status="none", name="bella")).text
-    assert "/console/pets/export.csv?status=none" in first
-
-
-async def test_next_page_links_keep_the_search(service: Service, staff: Visitor) -> None:
-    pets = [NewPet(f"Bella {number:02}", 1, "available") for number in range(51)]
-    await service.store.write(create_pets(pets))
-    first = (await staff.get("/pets", name="bella", status="available")).text
-    target = first.partition('rel="next"')[0].rpartition('href="/console')[2]
-    page = (await staff.get(target.partition('"')[0].replace("&amp;", "&"))).text
-    assert "Bella 49" in first
-    assert "Bella 50" not in first
-    assert "Bella 50" in page
-    assert 'value="bella"' in page
-
-
-async def test_a_short_page_with_a_next_page_says_that_there_is_more(
-    service: Service, staff: Visitor
-) -> None:
-    # A search by name looks through this many names for another filter at once.
-    many = [NewPet("Bella", 1, "available")] * (MAX_SCANNED + 100)
-    await service.store.write(create_pets(many))
-    page = (await staff.get("/pets", name="bella", status="sold")).text
-    assert "No match so far, and there are more pets to look through" in page
-    assert 'rel="next"' in page
-
-
 # One pet
-
-
-async def test_an_unknown_pet_is_not_found(staff: Visitor) -> None:
-    for response in (
-        await staff.get("/pets/7"),
-        await staff.post("/pets/7", **BELLA),
-        await staff.post("/pets/7/reserve", once="x"),
-        await staff.post("/pets/7/delete", version="x"),
-    ):
-        assert response.status_code == 404
-        assert "There is no pet 7; somebody may have deleted it" in words(response)
-
-
-async def test_rights_decide_what_the_page_of_a_pet_offers(
-    service: Service, staff: Visitor
-) -> None:
-    assert '<a href="/console/pets">All pets</a>' in (await added(staff)).text
-    reader = await only(service, "pets:read")
-    assert "Add a pet" not in (await reader.get("/pets")).text
-    page = await reader.get("/pets/1")
-    assert '<span class="category hue-1"><bdi>Dogs</bdi></span>' in page.text
-    assert buttons_of(page) == []
 
 
 @pytest.mark.parametrize(
@@ -318,15 +215,6 @@ async def test_only_allowed_status_changes_are_offered(
     assert buttons_of(page) == [*buttons, "Save", "Delete Bella"]
     select = page.text.partition('<select id="status"')[2].partition("</select>")[0]
     assert [part.partition('"')[0] for part in select.split('<option value="')[1:]] == choices
-
-
-@pytest.mark.parametrize(("name", "shown"), [("Cats", "Cats"), ("7", "2"), (" Dogs", "2")])
-async def test_a_category_is_shown_by_its_name_if_that_can_be_typed(
-    service: Service, staff: Visitor, name: str, shown: str
-) -> None:
-    await service.request("POST", "/v1/categories", staff.token, json={"name": name})
-    page = await added(staff, categoryId="2")
-    assert form_of(page, "Save").fields["categoryId"] == shown
 
 
 async def test_a_refused_change_keeps_the_input_and_the_version(staff: Visitor) -> None:
@@ -371,24 +259,6 @@ async def test_undo_restores_the_pet(service: Service, staff: Visitor) -> None:
     assert "Rex is changed." in words(await succeed(staff, undone, "Redo"))
 
 
-@pytest.mark.parametrize(
-    ("status", "button", "said", "undo", "after"),
-    [
-        ("available", "Sell Bella", "Sold Bella (order 1).", "Undo", "available"),
-        ("sold", "Make available", "Bella is available.", "Undo", "sold"),
-        ("pending", "Mark as sold", "Bella is sold.", "Make it available again", "available"),
-        ("", "Mark as sold", "Bella is sold.", "Make it available again", "available"),
-    ],
-)
-async def test_undo_of_a_sale_restores_an_allowed_status(
-    service: Service, staff: Visitor, status: str, button: str, said: str, undo: str, after: str
-) -> None:
-    changed = await succeed(staff, await added(staff, status=status), button)
-    assert said in words(changed)
-    await succeed(staff, changed, undo)
-    assert [pet["status"] for pet in await stored(service, staff)] == [after]
-
-
 async def test_undo_adds_a_deleted_pet_with_a_new_number(service: Service, staff: Visitor) -> None:
     page = await succeed(staff, await added(staff), "Delete Bella")
     assert "Bella is deleted." in words(page)
@@ -413,12 +283,6 @@ async def test_a_reservation_links_to_its_order(service: Service, staff: Visitor
     assert await history(service, staff) == ["pet.created", "order.placed", "pet.updated"]
 
 
-async def test_a_double_click_reserves_once(staff: Visitor) -> None:
-    page = await added(staff)
-    clicks = await asyncio.gather(*(press(staff, page, "Reserve") for _ in range(2)))
-    assert [click.status_code for click in clicks] == [303, 303]
-
-
 async def test_losing_the_race_for_a_reservation_shows_the_other_order(
     staff: Visitor, other: Visitor
 ) -> None:
@@ -430,23 +294,6 @@ async def test_losing_the_race_for_a_reservation_shows_the_other_order(
         assert "test has just reserved Bella." in words(lost)
         assert '<a href="/console/orders/1">Order 1</a>' in lost.text
         assert "/console/pets?status=available&amp;categoryId=1" in lost.text
-
-
-@pytest.mark.parametrize(
-    ("status", "said"),
-    [
-        ("sold", "test has just sold Bella."),
-        ("", "Only an available pet can be reserved."),
-    ],
-)
-async def test_a_pet_that_is_no_longer_available_is_not_reserved(
-    staff: Visitor, other: Visitor, status: str, said: str
-) -> None:
-    page = await added(staff)
-    await succeed(other, page, "Save", status=status)
-    lost = await press(staff, page, "Reserve")
-    assert lost.status_code == 409
-    assert said in words(lost)
 
 
 async def test_a_reserved_pet_cannot_be_sold_or_deleted(staff: Visitor) -> None:
@@ -518,19 +365,6 @@ async def test_a_conflict_names_the_order_that_was_placed_or_ended_meanwhile(
     assert conflict_of(refused, "Status") == [was, now, "the same as now"]
     assert told in refused.text
     assert ("Order" in words(refused)) is bool(told)
-
-
-async def test_deleting_a_pet_that_someone_changed_is_a_conflict(
-    service: Service, staff: Visitor, other: Visitor
-) -> None:
-    page = await added(staff)
-    await succeed(other, page, "Save", name="Rex")
-    refused = await press(staff, page, "Delete Bella")
-    assert refused.status_code == 412
-    assert conflict_of(refused, "Name") == ["Bella", "Rex", "the same as now"]
-    assert "The page shows it as it is now." in words(refused)
-    await succeed(staff, refused, "Delete Rex")
-    assert await stored(service, staff) == []
 
 
 async def test_a_pet_deleted_by_someone_else_can_be_added_again_from_the_form(

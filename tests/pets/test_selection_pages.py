@@ -13,7 +13,6 @@ from support.changes import create_pets
 from support.history import published_by
 from support.page_forms import buttons_of, form_of, form_to, press, succeed
 from support.service import Service
-from support.stores import do
 from support.visitor import Visitor, left_today, signed_in, signed_in_person, words
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
@@ -72,18 +71,6 @@ def reasons(page: httpx.Response) -> dict[int, str]:
 
 
 # The list
-
-
-async def test_each_row_of_the_list_has_a_labelled_checkbox(grace: Visitor) -> None:
-    assert "Select all" not in (await grace.get("/pets")).text
-    await added(grace, "available", "sold")
-    page = await grace.get("/pets")
-    assert [*await boxes(grace)] == [2, 1]
-    assert page.text.count('form="selection"') == 2
-    assert 'aria-label="Select \u2068Pet 2\u2069, 2"' in page.text
-    bar = form_to(page, PATH)
-    assert bar.fields == {"back": "/pets", "status": "", "categoryId": ""}
-    assert '<form class="selection selected" id="selection"' in page.text
 
 
 async def test_who_may_not_change_pets_has_no_checkboxes(service: Service) -> None:
@@ -244,20 +231,6 @@ async def test_a_double_click_and_two_tabs_change_once(service: Service, grace: 
 # Undo
 
 
-async def test_an_undo_leaves_what_somebody_changed_since(service: Service, grace: Visitor) -> None:
-    await added(grace, "available", "available", "available")
-    page = await page_after(grace, await send(grace, PATH, [1, 2, 3], status="sold"))
-    await grace.submit("/pets/1", name="Bella")
-    await grace.submit("/pets/2/delete")
-    left = await press(grace, page, "Undo")
-    assert "1 pet is as before." in words(left)
-    assert reasons(left) == {
-        1: "Somebody changed it meanwhile.",
-        2: "Somebody changed it meanwhile.",
-    }
-    assert await statuses(service) == ["sold", "available"]
-
-
 async def test_an_undo_is_for_the_one_who_did_it_and_once(service: Service, grace: Visitor) -> None:
     await added(grace, "available")
     page = await page_after(grace, await send(grace, PATH, [1], status="sold"))
@@ -270,27 +243,6 @@ async def test_an_undo_is_for_the_one_who_did_it_and_once(service: Service, grac
     assert "1 pet was as before already." in words(again)
     sql = "SELECT count(*) FROM events WHERE type = 'pet.updated'"
     assert await service.store.read(Statement(sql)) == [(2,)]
-
-
-async def test_an_undo_needs_the_history_of_the_pets(service: Service, grace: Visitor) -> None:
-    await added(grace, "available")
-    page = await page_after(grace, await send(grace, PATH, [1], status="sold"))
-    await service.store.write(do("DELETE FROM events"))
-    left = await press(grace, page, "Undo")
-    assert reasons(left) == {1: "Its history is no longer kept"}
-
-
-async def test_an_undo_cannot_take_back_that_a_pet_was_added(
-    service: Service, grace: Visitor
-) -> None:
-    await grace.client.post(
-        "/console/pets",
-        data={"name": "Bella", "categoryId": "1", "status": "", "once": "a"},
-        headers={"Sec-Fetch-Site": "same-origin", "X-Request-Id": "r-1"},
-    )
-    left = await grace.post(UNDO, ids="1", request="r-1", undo="Undo")
-    assert reasons(left) == {1: "Somebody changed it meanwhile."}
-    assert await statuses(service) == [None]
 
 
 # Delete
@@ -338,46 +290,7 @@ async def test_a_reserved_and_a_changed_pet_are_not_deleted(
     assert [*await stored(service)] == [1, 2]
 
 
-async def test_a_double_click_deletes_once_and_each_is_added_again(
-    service: Service, grace: Visitor
-) -> None:
-    for once in ("a", "b"):
-        await grace.submit("/pets", name="Bella", categoryId="1", status="sold", once=once)
-    shown = [*(await boxes(grace)).values()]
-    clicks = await asyncio.gather(*(grace.post(DELETE, pet=shown) for _ in range(2)))
-    pages = {words(page)[:22]: page for page in [await page_after(grace, each) for each in clicks]}
-    assert sorted(pages) == ["2 pets are deleted. Ad", "2 pets were deleted al"]
-    await succeed(grace, pages["2 pets are deleted. Ad"], AGAIN)
-    assert [*await stored(service)] == [3, 4]
-
-
-async def test_what_is_gone_before_the_question_is_told(grace: Visitor) -> None:
-    await added(grace, "available")
-    shown = await boxes(grace)
-    await grace.submit("/pets/1/delete")
-    asked = await grace.post(PATH, pet=shown[1], delete="1", back="/pets?status=available")
-    assert "Somebody deleted these pets already." in words(asked)
-    assert 'href="/console/pets?status=available">Back to the list' in asked.text
-    assert buttons_of(asked) == []
-
-
 # Limits, hostile forms
-
-
-async def test_a_full_page_is_changed_at_once_with_an_undo_for_all(
-    service: Service, grace: Visitor
-) -> None:
-    await added(grace, *["available"] * 50)
-    shown = await boxes(grace)
-    assert len(shown) == 50
-    page = await page_after(grace, await send(grace, PATH, [*shown], status="sold"))
-    assert "50 pets are sold." in words(page)
-    page = await succeed(grace, page, "Undo")
-    assert "50 pets are as before." in words(page)
-    asked = await send(grace, PATH, [*shown], delete="1")
-    page = await succeed(grace, asked, "Delete 50 pets")
-    await succeed(grace, page, AGAIN)
-    assert len(await stored(service)) == 50
 
 
 async def test_all_that_match_are_changed_and_deleted_up_to_a_number(
