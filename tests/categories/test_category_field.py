@@ -211,16 +211,6 @@ async def test_a_pet_gets_no_number_that_is_no_category(
     assert [pet["categoryId"] for pet in await stored(service, staff)] == [1]
 
 
-async def test_a_filter_says_what_a_name_may_mean(service: Service, staff: Visitor) -> None:
-    await add(service.store, "Dogs")
-    await service.store.write(create_pets([NewPet("Bella", 1), NewPet("Rex", 2)]))
-    refused = await staff.get("/pets", categoryId="Dog")
-    assert "Did you mean Dogs?" in words(refused)
-    found = await staff.get("/pets", categoryId="Dog", instead_categoryId="Dogs")
-    assert "Bella" in words(found)
-    assert "Rex" not in words(found)
-
-
 async def test_a_hostile_name_is_shown_as_text(service: Service, staff: Visitor) -> None:
     name = "<script>ran=1</script>\u202e\"'"
     await add(service.store, name, *(f"Kind {number}" for number in range(LISTED)))

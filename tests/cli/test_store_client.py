@@ -14,7 +14,6 @@ import pytest
 
 from support.command import Command
 from support.odd_service import error, odd_service
-from support.postgres import PostgresServer
 from support.process import ServerProcess
 from support.shop import Shop
 from support.waiting import within
@@ -75,15 +74,6 @@ def test_a_database_that_cannot_be_used_is_reported(
     address = address.format(folder=tmp_path)
     words = command.fail("keys", *arguments, "--database", address, status=1)
     assert reason.format(folder=tmp_path) in words
-
-
-def test_the_operator_works_on_postgresql(postgres: PostgresServer) -> None:
-    shop = Shop.on_database(postgres.new_database())
-    assert shop.fail("keys", "list", status=1).startswith("there is no store in that database")
-    shop.succeed("keys", "create", "--name", "app", "--plan", "free")
-    shop.succeed("people", "add", "--name", "Ada", "--login", "ada", "--role", "administrator")
-    assert [key["id"] for key in shop.ask("keys", "list")] == [1]
-    assert [person["id"] for person in shop.ask("people", "list")] == [2]
 
 
 @contextmanager

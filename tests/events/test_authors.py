@@ -8,7 +8,6 @@ from petstore.clock import MINUTE, SECOND
 from petstore.orders.store import Reservations
 from support.history import events_after, plain, published_by
 from support.service import Service
-from support.visitor import Visitor, signed_in_person
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -55,35 +54,6 @@ async def test_each_operation_of_a_key_names_it_and_its_request(service: Service
         ("pet.updated", actor, "request-7"),
         ("pet.deleted", actor, "request-8"),
     ]
-
-
-async def used(visitor: Visitor) -> list[tuple[str, str]]:
-    """Change everything in the console; return each event with the request that caused it."""
-    forms: tuple[tuple[str, dict[str, str], tuple[str, ...]], ...] = (
-        ("/categories", {"name": "Cats", "description": ""}, ("category.created",)),
-        ("/categories/2", {"name": "Birds"}, ("category.updated",)),
-        ("/categories/2/delete", {}, ("category.deleted",)),
-        ("/pets", {key: str(value) for key, value in BELLA.items()}, ("pet.created",)),
-        ("/pets/1", {"name": "Bello"}, ("pet.updated",)),
-        ("/pets/1/reserve", {}, ("order.placed", "pet.updated")),
-        ("/orders/1/approve", {}, ("order.approved",)),
-        ("/orders/1/deliver", {}, ("order.delivered", "pet.updated")),
-        ("/pets/1/delete", {}, ("pet.deleted",)),
-    )
-    caused = []
-    for path, fields, types in forms:
-        response = await visitor.post(path, **fields)
-        assert response.status_code == 303, response.text
-        caused += [(kind, response.headers["x-request-id"]) for kind in types]
-    return caused
-
-
-@pytest.mark.usefixtures("dogs")
-async def test_each_form_of_the_console_names_who_sent_it(service: Service) -> None:
-    visitor = await signed_in_person(service, "clerk", "Grace")
-    actor = {"type": "person", "id": visitor.key_id}
-    caused = await used(visitor)
-    assert await authors(service) == [(name, actor, request) for name, request in caused]
 
 
 async def test_a_lapse_is_of_the_service_whoever_finds_it(service: Service) -> None:

@@ -136,17 +136,6 @@ async def test_an_update_event_has_the_old_and_the_new_values(service: Service) 
     ]
 
 
-@pytest.mark.each_database
-async def test_a_client_that_follows_the_links_sees_each_event_once(service: Service) -> None:
-    key = await service.issue()
-    await add_pets(service, key.token, 7)
-    events, target = await follow(service, key.token, f"{EVENTS}?limit=3&wait={WAIT}", 7)
-    assert [event["sequence"] for event in events] == [2, 3, 4, 5, 6, 7, 8]
-    await add_pets(service, key.token, 2)
-    events, _ = await follow(service, key.token, target, 2)
-    assert [event["sequence"] for event in events] == [9, 10]
-
-
 async def test_an_empty_page_has_a_link_to_what_comes_later(service: Service) -> None:
     key = await service.issue()
     response = await service.request("GET", EVENTS, key.token)

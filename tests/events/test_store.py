@@ -97,30 +97,6 @@ async def filled(store: Store, count: int, kind: str = "pet.created", now: int =
 # Each change
 
 
-async def test_each_change_of_a_pet_is_recorded_with_the_changed_members(store: Store) -> None:
-    await store.write(create_pet(NewPet("Bella", 1)))
-    await store.write(change(1, PetPatch(status="available")))
-    await store.write(change(1, PetPatch(name="Bello", category_id=2)))
-    await store.write(change(1, PetPatch(status=None)))
-    await store.write(delete_pet(Change(NOW), 1))
-    bello = {"id": 1, "name": "Bello", "categoryId": 2}
-    assert await shown(store) == [
-        ("pet.created", "pet/1", {"id": 1, "name": "Bella", "categoryId": 1}, None),
-        (
-            *("pet.updated", "pet/1"),
-            {"id": 1, "name": "Bella", "categoryId": 1, "status": "available"},
-            {"status": None},
-        ),
-        (
-            *("pet.updated", "pet/1"),
-            {**bello, "status": "available"},
-            {"name": "Bella", "categoryId": 1},
-        ),
-        ("pet.updated", "pet/1", bello, {"status": "available"}),
-        ("pet.deleted", "pet/1", bello, None),
-    ]
-
-
 async def test_each_step_of_an_order_is_recorded_together_with_that_of_its_pet(
     store: Store,
 ) -> None:

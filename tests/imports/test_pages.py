@@ -147,18 +147,6 @@ async def test_a_long_import_goes_on_from_page_to_page(staff: Visitor) -> None:
     assert "tiere.csv" in words(await staff.get("/import"))
 
 
-async def test_an_undo_says_what_stays_and_why(staff: Visitor, service: Service) -> None:
-    path = await preview(staff, "name,category\nRex,Dogs\nTom,Dogs\nAda,Dogs\n")
-    await run(staff, path, defaultStatus="available")
-    await service.request("POST", "/v1/store/orders", staff.token, json={"petId": 1})
-    await service.request("DELETE", "/v1/pets/3", staff.token)
-    page = await staff.submit(f"{path}/undo")
-    assert "1 pet deleted. 2 pets were kept." in words(page)
-    assert "Rex It was ordered. 1 Ada It was deleted already. 3" in words(page)
-    assert "Import another file" in words(page)
-    assert "tiere.csv Undone" in words(await staff.get("/import"))
-
-
 @pytest.mark.parametrize(
     ("files", "message"),
     [

@@ -252,30 +252,6 @@ async def test_a_use_of_the_console_is_the_last_use_and_makes_another_version(
     assert changed.json()["lastUsedAt"] == NOON
 
 
-async def follow(admin: Admin, path: str) -> list[list[dict[str, Any]]]:
-    """Return all pages of a list, from link to link."""
-    pages = []
-    while True:
-        response = await admin.ask("GET", path)
-        assert response.status_code == 200, response.text
-        pages.append(response.json())
-        if "next" not in response.links:
-            return pages
-        url = response.links["next"]["url"]
-        assert url.startswith(f"{SERVICE_URL}/v1/keys{path.partition('?')[0]}?")
-        path = url.removeprefix(f"{SERVICE_URL}/v1/keys")
-
-
-@pytest.mark.each_database
-async def test_keys_are_listed_in_pages(admin: Admin) -> None:
-    for number in range(4):
-        await admin.create(name=f"till {number}")
-    pages = await follow(admin, "?limit=2")
-    assert [[key["id"] for key in page] for page in pages] == [[1, 2], [3, 4], [5]]
-    assert pages[1][0] == await admin.show(3)
-    assert len(await follow(admin, "?limit=5")) == 1
-
-
 # Changing
 
 

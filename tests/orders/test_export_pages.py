@@ -2,7 +2,6 @@
 
 import csv
 import io
-from pathlib import Path
 
 import httpx
 import pytest
@@ -10,9 +9,8 @@ import pytest
 from petstore.categories.model import CategoryCreate
 from petstore.pets.model import NewPet
 from support.changes import create_category, create_pets
-from support.manual_clock import ManualClock
-from support.service import Service, running_service
-from support.visitor import Visitor, signed_in, words
+from support.service import Service
+from support.visitor import Visitor, words
 
 pytestmark = pytest.mark.anyio
 
@@ -100,12 +98,3 @@ async def test_a_file_has_what_a_person_chose(shop: Visitor) -> None:
     assert "Sold to: expected a date" in words(refused)
     nothing = await shop.get(FILE, find="nobody")
     assert saved(nothing) == []
-
-
-async def test_times_are_those_of_the_shop(database: Path, clock: ManualClock) -> None:
-    async with running_service(database, clock, time_zone="Asia/Kathmandu") as service:
-        await service.store.write(create_pets([NewPet("Bella", 1, "available")]))
-        staff = await signed_in(service)
-        await staff.submit("/pets/1/sell", shipDate="2026-12-24T10:00")
-        (row,) = saved(await staff.get(FILE, status="all"))
-        assert (row["placedAt"], row["shipDate"]) == ("2026-12-01 17:45:00", "2026-12-24 10:00:00")

@@ -272,20 +272,6 @@ async def test_a_ship_date_is_typed_in_the_time_zone_of_the_shop(
         assert values(await change(staff, shipDate=""))["shipDate"] == ""
 
 
-async def test_buyer_price_and_note_are_changed_undone_and_removed(staff: Visitor) -> None:
-    await place(staff)
-    page = await change(staff, buyer="Ada", amount="1,249.50", note="Calls\r\nfirst")
-    sold = {"buyer": "Ada", "amount": "1249.50", "note": "Calls\nfirst"}
-    assert values(page).items() >= sold.items()
-    undone = await succeed(staff, page, "Undo")
-    assert values(undone).items() >= {"buyer": "", "amount": "", "note": ""}.items()
-    redone = await succeed(staff, undone, "Redo")
-    assert values(redone).items() >= sold.items()
-    removed = await change(staff, amount="", note="")
-    assert values(removed).items() >= {"buyer": "Ada", "amount": "", "note": ""}.items()
-    assert "Order 1 is changed." not in (await change(staff)).text
-
-
 async def test_who_may_not_change_an_order_and_paper_have_its_values(
     service: Service, staff: Visitor, clock: ManualClock
 ) -> None:

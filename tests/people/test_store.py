@@ -187,20 +187,6 @@ class TestTheLastAdministrator:
 
 
 class TestDisabling:
-    async def test_an_enabled_person_is_as_before(self, store: Store, clock: ManualClock) -> None:
-        active = await add_active(store, clock)
-        invited = (await add(store, clock, login="invited")).person
-        for person in (active, invited):
-            disabled = await alter(store, clock, person.id, state="disabled")
-            assert disabled == replace(person, state="disabled")
-            assert await alter(store, clock, person.id, state="disabled") == disabled
-            assert await alter(store, clock, person.id, state="active") == person
-            assert (await history(store, person.id))[-2:] == [
-                ("operator", "updated", {"state": person.state}),
-                ("operator", "updated", {"state": "disabled"}),
-            ]
-        assert await sign_in(store, clock, active.id)
-
     async def test_webhooks_follow_the_role_and_the_state(
         self, store: Store, clock: ManualClock
     ) -> None:

@@ -13,7 +13,7 @@ from support.changes import create_pets
 from support.history import published_by
 from support.page_forms import buttons_of, form_of, form_to, press, succeed
 from support.service import Service
-from support.visitor import Visitor, left_today, signed_in, signed_in_person, words
+from support.visitor import Visitor, signed_in, signed_in_person, words
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
 
@@ -128,20 +128,6 @@ async def test_status_and_category_can_be_changed(
     assert (await stored(service))[1] == expected
     await succeed(grace, page, "Undo")
     assert (await stored(service))[1] == ("Pet 1", 1, "available")
-
-
-async def test_what_is_so_already_is_not_changed_and_pages_cost_no_requests(
-    service: Service,
-) -> None:
-    shop = await signed_in(service, plan="free")
-    await added(shop, "available", "sold", "available")
-    before = await left_today(shop, service)
-    page = await page_after(shop, await send(shop, PATH, [1, 2], status="sold"))
-    assert "1 pet is sold. 1 pet was sold already." in words(page)
-    page = await page_after(shop, await send(shop, PATH, [1, 2], categoryId="1"))
-    assert "2 pets were like that already." in words(page)
-    assert "Undo" not in buttons_of(page)
-    assert await left_today(shop, service) == before
 
 
 async def test_what_could_not_be_done_is_listed_with_its_reason(grace: Visitor) -> None:

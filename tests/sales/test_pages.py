@@ -16,7 +16,6 @@ from petstore.pets.model import NewPet
 from support.changes import create_category, create_pets
 from support.manual_clock import ManualClock
 from support.service import Service, running_service
-from support.stores import do
 from support.visitor import Visitor, signed_in
 from support.visitor import words as words_of
 
@@ -234,13 +233,3 @@ async def test_tables_are_downloaded_as_csv(service: Service, ada: Visitor) -> N
         "1;'=Dogs;1;249,00;0;0,00;USD",
         "2;category 2;1;10,50;0;0,00;EUR",
     ]
-
-
-async def test_sales_of_an_unknown_category_are_a_row(service: Service, ada: Visitor) -> None:
-    await sell(service, NOON, 100)
-    await service.store.write(do("UPDATE orders SET category_id = NULL"))
-    assert rows(await ada.get("/sales"), "Sales by category ") == [
-        "other or unknown 1 $1.00 $0.00 100%"
-    ]
-    sent = await ada.get("/sales/sales.csv", by="category")
-    assert sent.text.splitlines()[1] == ",other or unknown,1,1.00,0,0.00,USD"

@@ -5,7 +5,6 @@ import re
 import pytest
 
 from petstore.clock import HOUR, MINUTE
-from petstore.keys.store import MAX_OWN_ROTATIONS
 from petstore.limits.decide import BanRules
 from support.service import Service
 from support.visitor import Visitor, owner_of_key, signed_in
@@ -120,18 +119,6 @@ async def test_a_rotation_shows_the_token_once_and_the_session_ends_with_the_old
     assert (await staff.get("/usage")).status_code == 303
     assert (await staff.post("/sign-in", key=new)).status_code == 303
     assert (await staff.get("/usage")).status_code == 200
-
-
-async def test_the_page_says_when_the_key_can_rotate_itself_again(service: Service) -> None:
-    owner = await owner_of_key(service, scopes=frozenset())
-    for _ in range(MAX_OWN_ROTATIONS):
-        page = await owner.post("/usage/rotate", graceSeconds="0")
-        assert (await owner.post("/sign-in", key=shown_token(page.text))).status_code == 303
-    refused = await owner.post("/usage/rotate", graceSeconds="0")
-    assert refused.status_code == 429
-    assert "This key has rotated itself 5 times today, the maximum" in refused.text
-    assert refused.headers["retry-after"] == "43200"
-    assert (await owner.get("/usage")).status_code == 200
 
 
 # Refused by a limit

@@ -118,14 +118,6 @@ def test_a_table_has_a_line_for_each_webhook() -> None:
     assert second.split() == ["7", URL, "enabled", "all", "-", "key", "3", "-"]
 
 
-def test_a_table_has_a_line_for_each_delivery() -> None:
-    with odd_service(response(200, [DELIVERY])) as service:
-        _, line = Shop(service.url, "a-key").succeed("webhooks", "deliveries", 7).splitlines()
-    words = line.split()
-    assert words[:7] == ["3", "evt_3", "pet.created", "pet/7", "pending", "1", "-"]
-    assert " ".join(words[7:]) == "2026-12-01 12:00 2026-12-01 12:05 it did not respond"
-
-
 @pytest.mark.parametrize("arguments", [["create", URL], ["rotate", "7"]])
 def test_a_secret_that_would_control_the_terminal_is_escaped(arguments: list[str]) -> None:
     with odd_service(response(200, WEBHOOK | {"secret": "whsec_\x1b[2J"})) as service:

@@ -83,14 +83,6 @@ async def test_concurrent_requests_do_not_create_more_than_16_webhooks(
     assert sorted(await asyncio.gather(*(create() for _ in range(4)))) == [False] * 3 + [True]
 
 
-async def test_a_webhook_starts_after_the_newest_event(store: Store, key: Caller) -> None:
-    await add_webhook(store, key)
-    assert await column(store, "position") == 0
-    await add_events(store, [NOW, NOW])
-    await add_webhook(store, key)
-    assert await column(store, "position", 2) == 2
-
-
 async def test_the_first_version_of_a_secret_is_unpredictable(store: Store, key: Caller) -> None:
     versions = {(await add_webhook(store, key)).version for _ in range(4)}
     assert len(versions) == 4
