@@ -24,7 +24,7 @@ from petstore.backends import create_limiter, database_of
 from petstore.clock import system_clock
 from petstore.http.messages import Request
 from petstore.interface.messages import rate_limit_headers
-from petstore.keys.cache import ApiKeyCache
+from petstore.keys.store import ApiKeyCache
 from petstore.logs import RequestLine, RequestLog
 from petstore.pets.store import get_pet
 from petstore.settings import Settings

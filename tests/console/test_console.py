@@ -219,7 +219,7 @@ async def test_input_is_kept_when_the_session_has_ended(service: Service) -> Non
 
 async def test_a_form_with_a_file_without_a_session_only_asks_to_sign_in(stranger: Visitor) -> None:
     form = await stranger.post("/pets", files={"file": ("a.csv", b"name")}, name="Bella")
-    assert "choose the file again" in assert_page(form, 401)
+    assert "fill in the form again" in assert_page(form, 401)
     assert "again" not in hidden_of(form.text)
     form = await stranger.post("/pets", files={"file": ("a.csv", b"n" * 70_000)})
     assert "again" not in hidden_of(assert_page(form, 401))

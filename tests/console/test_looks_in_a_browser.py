@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, expect
 
 from petstore.console.console import PAGES
+from petstore.console.forms import isolated
 from petstore.console.page import HOME
-from petstore.console.templates import isolated
 from support.browser import Visit
 from support.clerk import sign_in, sign_in_with_key
 from support.process import ServerProcess

@@ -11,11 +11,11 @@ import httpx
 import pytest
 
 from petstore.clock import DAY, SECOND
-from petstore.console.browsers import device_of
+from petstore.console.sign_in import device_of
 from petstore.databases.contract import Statement, read_unit
+from petstore.people.model import Device
 from petstore.people.passwords import Passwords
 from petstore.people.store import find_session_in_unit, list_devices
-from petstore.sessions.model import Device
 from support.bare_app import http_request
 from support.passwords import (
     CHEAP,

@@ -58,7 +58,7 @@ def cookie_of(response: httpx.Response) -> str:
         ("   ", "Enter your key."),
         ("ps_live_" + "x" * 38, "Check that you copied all of it; it begins with ps_live_."),
         ("nonsense \N{DOG FACE}", "Check that you copied all of it"),
-        ("ps_test_" + "x" * 38, "This is a key for staging, and this service is for production."),
+        ("ps_test_" + "x" * 38, "it begins with ps_live_."),
     ],
 )
 async def test_a_wrong_key_is_refused_with_a_clear_message(

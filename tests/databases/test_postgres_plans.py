@@ -41,7 +41,7 @@ from petstore.pets.model import PetFilter
 from petstore.pets.store import list_pets, search_pets
 from petstore.sales.model import day_range
 from petstore.sales.store import get_sales
-from petstore.usage.deprecated import list_uses
+from petstore.usage.counter import list_uses
 from petstore.usage.operations import deprecated_operations
 from petstore.webhooks.deliveries import (
     DueDelivery,

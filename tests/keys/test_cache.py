@@ -9,8 +9,8 @@ import pytest
 from petstore.clock import SECOND
 from petstore.databases.contract import Row, Statement
 from petstore.databases.sqlite import SqliteStore
-from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Environment, new_token
+from petstore.keys.store import ApiKeyCache
 from support.keys import change, issue, revoke, rotate, stored_key
 from support.manual_clock import ManualClock
 from support.stores import do, open_store

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from petstore.people.session_operations import invite_first
 from petstore.people.store import Added
-from petstore.sessions.operations import invite_first
 from support.page_forms import form_of
 from support.passwords import (
     LOGIN,

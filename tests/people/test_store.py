@@ -17,6 +17,7 @@ from petstore.errors import (
 from petstore.events.model import Author
 from petstore.events.store import Change
 from petstore.keys.model import SCOPES
+from petstore.people.model import Browser, Session
 from petstore.people.store import (
     begin_session,
     end_device_of,
@@ -25,7 +26,6 @@ from petstore.people.store import (
     find_session,
     list_people,
 )
-from petstore.sessions.model import Browser, Session
 from petstore.webhooks.store import active_webhooks
 from support.history import acts_on
 from support.keys import actor, issue, rotate

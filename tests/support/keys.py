@@ -8,12 +8,12 @@ from petstore.databases.contract import Row, Statement, Store
 from petstore.events import model
 from petstore.events.model import Author
 from petstore.events.store import Change
-from petstore.keys.cache import find_key
 from petstore.keys.model import Caller, Environment, Key, KeyFields, KeyWithToken, digest
 from petstore.keys.store import (
     caller_of,
     change_key,
     create_key,
+    find_key,
     revoke_key,
     rotate_key,
     select_key,

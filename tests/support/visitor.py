@@ -9,8 +9,8 @@ import httpx
 
 from petstore.databases.contract import read_unit
 from petstore.keys.model import ROLES, SCOPES, Role
+from petstore.people.model import Browser
 from petstore.people.store import begin_session, find_account
-from petstore.sessions.model import Browser
 from support.people import insert
 from support.service import Service
 

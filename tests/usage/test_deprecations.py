@@ -10,8 +10,7 @@ from petstore.databases.contract import Store
 from petstore.databases.pages import Page
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import SCOPES
-from petstore.usage.counter import Counter, first_hour
-from petstore.usage.deprecated import KeyDeprecatedUse, list_uses
+from petstore.usage.counter import Counter, KeyDeprecatedUse, first_hour, list_uses
 from petstore.usage.operations import deprecated_operations
 from support.keys import issue
 from support.manual_clock import ManualClock
@@ -145,7 +144,7 @@ class Calls:
 
     def __init__(self, store: Store, clock: ManualClock) -> None:
         self._store, self._clock = store, clock
-        self.counter = Counter(store, clock)
+        self.counter = Counter(store)
 
     async def call(self, *operations: str, key_id: int = 1, user_agent: bytes = b"") -> None:
         now = self._clock()

@@ -25,6 +25,7 @@ from petstore.console.forms import (
     ShownForm,
     Texts,
     choice,
+    isolated,
     optional,
     typed_id,
     undo_fields,
@@ -32,7 +33,6 @@ from petstore.console.forms import (
 from petstore.console.history import History, deleted_page, history_of, is_by_order, newest_events
 from petstore.console.numbers import money_in_words, shown_count
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
-from petstore.console.templates import isolated
 from petstore.domain.decoding import convert
 from petstore.errors import InvalidBody, NotFound, PetstoreError, UnknownPet
 from petstore.http.messages import Response

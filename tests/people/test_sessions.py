@@ -10,7 +10,16 @@ from petstore.databases.contract import Statement, Store, Unit, read_unit
 from petstore.databases.retention import prune_all
 from petstore.events.store import Change
 from petstore.keys.model import Caller, digest
-from petstore.people.model import FIRST, INVITATION_LIFE, Account
+from petstore.people.model import (
+    FIRST,
+    INVITATION_LIFE,
+    Account,
+    Browser,
+    Device,
+    Session,
+    known_browser,
+)
+from petstore.people.session_operations import invite_first
 from petstore.people.store import (
     MAX_SESSIONS,
     begin_session,
@@ -24,8 +33,6 @@ from petstore.people.store import (
     take_invitation,
     touch_session,
 )
-from petstore.sessions.model import Browser, Device, Session, known_browser
-from petstore.sessions.operations import invite_first
 from support.keys import change, issue, revoke, rotate, stored_key
 from support.manual_clock import ManualClock
 from support.people import add_active, alter, caller, set_some_password
