@@ -279,10 +279,7 @@ CHROME = "(KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36"
         ("<script>alert(1)</script>", ""),
         ("Something (Linux)", "Linux"),
         ("Firefox/1", "Firefox"),
-        (
-            f"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 {CHROME}",
-            "Chrome on Windows",
-        ),
+        (f"Mozilla/5.0 (Windows NT 10.0; Win64; x64) {CHROME}", "Chrome on Windows"),
         (f"Mozilla/5.0 (Windows NT 10.0) {CHROME} Edg/140.0", "Edge on Windows"),
         (f"Mozilla/5.0 (X11; CrOS x86_64) {CHROME}", "Chrome on ChromeOS"),
         (f"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) {CHROME} OPR/120", "Opera on Mac"),

@@ -137,16 +137,6 @@ async def test_a_category_of_the_file_can_mean_one_of_the_store(
     assert [(pet["name"], pet["categoryId"]) for pet in pets] == [("Rex", 1), ("Mia", 1)]
 
 
-async def test_a_long_import_goes_on_from_page_to_page(staff: Visitor) -> None:
-    rows = "".join(f"Pet {number},Dogs\n" for number in range(2_150))
-    path = await preview(staff, f"name,category\n{rows}")
-    page = await staff.post(f"{path}/run")
-    assert '<progress id="done" max="2150"' in page.text
-    assert "Continue" in words(page)
-    assert "2 150 pets added" in words(await run(staff, path))
-    assert "tiere.csv" in words(await staff.get("/import"))
-
-
 @pytest.mark.parametrize(
     ("files", "message"),
     [

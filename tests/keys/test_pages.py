@@ -179,18 +179,3 @@ class TestTheList:
             found = await staff.submit("/keys/find", name=typed)
             assert found.url.query.decode() == f"name={old.token[-4:]}"
             assert "Leaked" in words(found)
-
-    async def test_a_banned_key_is_told_until_it_is_unbanned(
-        self, staff: Visitor, service: Service
-    ) -> None:
-        banned = await service.issue("enterprise", name="Loud", per_minute=1)
-        for _ in range(30):
-            await service.request("GET", "/v1/pets", banned.token)
-            service.clock.advance(0.2)
-        await service.limiter.save()
-        path = f"/keys/{banned.id}"
-        for page in ("/keys", path):
-            assert 'class="status banned"' in (await staff.get(page)).text
-        unbanned = await staff.submit(f"{path}/unban")
-        assert "The ban is lifted." in unbanned.text
-        assert 'class="status active"' in unbanned.text

@@ -333,40 +333,6 @@ async def test_a_conflict_shows_the_other_change_and_keeps_the_input(
     assert conflict_of(refused, "Name") == ["Bella III", "Rex", "Bella II"]
 
 
-@pytest.mark.parametrize(
-    ("moves", "now", "told"),
-    [
-        (["placed"], "pending", '<a href="/console/orders/1">Order 1</a> reserves it now.'),
-        (
-            ["approved", "delivered"],
-            "sold",
-            '<a href="/console/orders/1">Order 1</a> was delivered.',
-        ),
-        (["cancelled"], "available", '<a href="/console/orders/1">Order 1</a> was cancelled.'),
-        ([], "sold", ""),
-    ],
-)
-async def test_a_conflict_names_the_order_that_was_placed_or_ended_meanwhile(
-    service: Service, staff: Visitor, other: Visitor, moves: list[str], now: str, told: str
-) -> None:
-    page = await added(staff, status="available" if moves else "pending")
-    if moves != ["placed"]:
-        if moves:
-            await press(staff, page, "Reserve")
-        page = await staff.get("/pets/1")
-    for status in moves:
-        body = {"petId": 1} if status == "placed" else {"status": status}
-        method, path = ("POST", "") if status == "placed" else ("PATCH", "/1")
-        await service.request(method, f"/v1/store/orders{path}", staff.token, json=body)
-    if not moves:
-        await succeed(other, page, "Mark as sold")
-    refused = await press(staff, page, "Save", name="Rex")
-    was = "available" if moves == ["placed"] else "pending"
-    assert conflict_of(refused, "Status") == [was, now, "the same as now"]
-    assert told in refused.text
-    assert ("Order" in words(refused)) is bool(told)
-
-
 async def test_a_pet_deleted_by_someone_else_can_be_added_again_from_the_form(
     service: Service, staff: Visitor, other: Visitor
 ) -> None:

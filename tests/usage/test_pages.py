@@ -5,7 +5,6 @@ import re
 import pytest
 
 from petstore.clock import HOUR, MINUTE
-from petstore.limits.decide import BanRules
 from support.service import Service
 from support.visitor import Visitor, owner_of_key, signed_in
 
@@ -50,21 +49,6 @@ async def test_the_meters_show_the_usage_and_viewing_them_counts_against_no_limi
         assert re.search("This minute: 50 of 60 . nearly at the limit", words)
         assert "Today: 50 of 1000 " in words
         assert re.search(r"\( \d+ (?:s|min) left \).* \( \d+ h( \d+ min)? left \)", words)
-
-
-async def test_a_ban_is_shown_with_its_end_and_advice(service: Service) -> None:
-    owner = await owner_of_key(service, plan="free", scopes=frozenset({"pets:read"}))
-    limit = 60 + BanRules().threshold(60)
-    for _ in range(limit):
-        await service.request("GET", "/v1/pets", owner.token)
-    service.clock.now += 2_000
-    for _ in range(limit):
-        await service.request("GET", "/v1/pets", owner.token)
-    words = await usage_of(owner)
-    assert "This key is banned until" in words
-    assert "5 min left" in words
-    assert "an administrator of the keys can lift it" in words
-    assert "/docs/limits#back-off" in (await owner.get("/usage")).text
 
 
 # What ends
