@@ -243,10 +243,6 @@ def test_a_countdown_can_be_interrupted(tmp_path: Path, monkeypatch: pytest.Monk
 # Ctrl-C
 
 
-def interrupted(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
 @pytest.mark.parametrize(
     ("failure", "expected", "words"),
     [

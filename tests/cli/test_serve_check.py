@@ -21,7 +21,7 @@ from support.permissions import without_root
 from support.process import free_port
 from support.stores import leave_half_written
 
-SQLITE, POSTGRES = len(scripts("sqlite")), len(scripts("postgres"))
+SQLITE = len(scripts("sqlite"))
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from typing import Any
 import httpx
 import pytest
 
-from petstore.keys.model import Scope
 from petstore.pets.model import NewPet
 from support.changes import create_pets
 from support.page_forms import buttons_of, conflict_of, form_of, press, succeed
@@ -23,11 +22,6 @@ BELLA = {"name": "Bella", "categoryId": "1", "status": "available"}
 async def other(service: Service) -> Visitor:
     """Somebody else who works in the shop."""
     return await signed_in(service)
-
-
-async def only(service: Service, *scopes: Scope) -> Visitor:
-    """Return somebody whose key has these scopes."""
-    return await signed_in(service, scopes=frozenset(scopes))
 
 
 async def stored(service: Service, visitor: Visitor, path: str = "/v1/pets") -> Any:

@@ -41,13 +41,6 @@ async def test_the_owner_of_a_key_that_manages_keys_sees_its_own_webhooks_alone(
     assert (await owner.post("/webhooks/1/disable")).status_code == 404
 
 
-def value(page: httpx.Response, name: str) -> str:
-    """Return the value of the first hidden field of this name."""
-    found = re.search(rf'name="{name}" value="([^"]*)"', page.text)
-    assert found is not None, page.text
-    return found[1].replace("&#34;", '"')
-
-
 async def test_without_a_master_secret_webhooks_cannot_be_added(postgres_url: str) -> None:
     async with running_service(postgres_url, secret_file="") as service:
         page = await (await signed_in(service)).get("/webhooks")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from petstore.databases.contract import Row, Statement, Store
+from petstore.databases.contract import Statement, Store
 from petstore.errors import TooManyWebhooks, WebhookDisabled
 from petstore.events.store import Change
 from petstore.keys.model import Caller
@@ -43,11 +43,6 @@ async def column(store: Store, name: str, webhook_id: int = 1) -> Any:
     sql = f"SELECT {name} FROM webhooks WHERE id = ?1"  # noqa: S608 - a name
     ((value,),) = await store.read(Statement(sql, (webhook_id,)))
     return value
-
-
-async def deliveries(store: Store, names: str = "sequence, state") -> list[Row]:
-    sql = f"SELECT {names} FROM webhook_deliveries ORDER BY id"  # noqa: S608 - only names
-    return await store.read(Statement(sql))
 
 
 # Webhooks of a key
