@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from support.service import Service
-from support.visitor import owner_of_key, signed_in, words
+from support.visitor import signed_in, words
 
 pytestmark = pytest.mark.anyio
 
@@ -56,8 +56,3 @@ async def test_an_empty_page_offers_nothing_that_a_person_may_not_do(
     page = await reader.get(path)
     assert empty(page)
     assert link not in empty(page)
-
-
-async def test_a_key_without_requests_learns_how_to_send_one(service: Service) -> None:
-    page = await (await owner_of_key(service)).get("/usage")
-    assert "/docs/quickstart" in empty(page)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from petstore.console.templates import isolated
+from petstore.console.forms import isolated
 from support.visitor import Visitor
 
 HOSTILE = "\N{RIGHT-TO-LEFT OVERRIDE}gnp.evil"

@@ -157,10 +157,3 @@ async def test_a_sale_that_was_returned_is_not_told_again(
     assert "Bella is sold. This is no sale: Sales does not count it." in words(page)
     assert "Sold 1 Dec 2026, 12:01 Marked as sold by Grace. Sales does not count it." in words(page)
     assert "Return" not in words(page).partition("History")[0]
-
-
-async def test_a_pet_that_was_sold_when_it_was_added_tells_nothing_of_it(
-    grace: Visitor,
-) -> None:
-    await grace.submit("/pets", name="Rex", categoryId="1", status="sold")
-    assert 'id="sold"' not in (await grace.get("/pets/2")).text

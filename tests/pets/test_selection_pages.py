@@ -14,7 +14,7 @@ from support.history import published_by
 from support.page_forms import buttons_of, form_of, form_to, press, succeed
 from support.service import Service
 from support.stores import do
-from support.visitor import Visitor, left_today, signed_in, signed_in_person, words
+from support.visitor import Visitor, signed_in, signed_in_person, words
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
 
@@ -74,18 +74,6 @@ def reasons(page: httpx.Response) -> dict[int, str]:
 # The list
 
 
-async def test_each_row_of_the_list_has_a_labelled_checkbox(grace: Visitor) -> None:
-    assert "Select all" not in (await grace.get("/pets")).text
-    await added(grace, "available", "sold")
-    page = await grace.get("/pets")
-    assert [*await boxes(grace)] == [2, 1]
-    assert page.text.count('form="selection"') == 2
-    assert 'aria-label="Select \u2068Pet 2\u2069, 2"' in page.text
-    bar = form_to(page, PATH)
-    assert bar.fields == {"back": "/pets", "status": "", "categoryId": ""}
-    assert '<form class="selection selected" id="selection"' in page.text
-
-
 async def test_who_may_not_change_pets_has_no_checkboxes(service: Service) -> None:
     writer = await signed_in(service)
     await added(writer, "available")
@@ -141,20 +129,6 @@ async def test_status_and_category_can_be_changed(
     assert (await stored(service))[1] == expected
     await succeed(grace, page, "Undo")
     assert (await stored(service))[1] == ("Pet 1", 1, "available")
-
-
-async def test_what_is_so_already_is_not_changed_and_pages_cost_no_requests(
-    service: Service,
-) -> None:
-    shop = await signed_in(service, plan="free")
-    await added(shop, "available", "sold", "available")
-    before = await left_today(shop, service)
-    page = await page_after(shop, await send(shop, PATH, [1, 2], status="sold"))
-    assert "1 pet is sold. 1 pet was sold already. This is no sale: Sales" in words(page)
-    page = await page_after(shop, await send(shop, PATH, [1, 2], categoryId="1"))
-    assert "2 pets were like that already." in words(page)
-    assert "Undo" not in buttons_of(page)
-    assert await left_today(shop, service) == before
 
 
 async def test_what_could_not_be_done_is_listed_with_its_reason(grace: Visitor) -> None:
@@ -280,19 +254,6 @@ async def test_an_undo_needs_the_history_of_the_pets(service: Service, grace: Vi
     assert reasons(left) == {1: "Its history is no longer kept"}
 
 
-async def test_an_undo_cannot_take_back_that_a_pet_was_added(
-    service: Service, grace: Visitor
-) -> None:
-    await grace.client.post(
-        "/console/pets",
-        data={"name": "Bella", "categoryId": "1", "status": "", "once": "a"},
-        headers={"Sec-Fetch-Site": "same-origin", "X-Request-Id": "r-1"},
-    )
-    left = await grace.post(UNDO, ids="1", request="r-1", undo="Undo")
-    assert reasons(left) == {1: "Another person changed it meanwhile."}
-    assert await statuses(service) == [None]
-
-
 # Delete
 
 
@@ -349,16 +310,6 @@ async def test_a_double_click_deletes_once_and_each_is_added_again(
     assert sorted(pages) == ["2 pets are deleted. Ad", "2 pets were deleted al"]
     await succeed(grace, pages["2 pets are deleted. Ad"], AGAIN)
     assert [*await stored(service)] == [3, 4]
-
-
-async def test_what_is_gone_before_the_question_is_told(grace: Visitor) -> None:
-    await added(grace, "available")
-    shown = await boxes(grace)
-    await grace.submit("/pets/1/delete")
-    asked = await grace.post(PATH, pet=shown[1], delete="1", back="/pets?status=available")
-    assert "These pets are deleted already." in words(asked)
-    assert 'href="/console/pets?status=available">Back to the list' in asked.text
-    assert buttons_of(asked) == []
 
 
 # Limits, hostile forms

@@ -12,13 +12,13 @@ from petstore.console.forms import (
     FieldSet,
     ShownForm,
     choice,
+    isolated,
     line,
     optional,
     undo_fields,
 )
 from petstore.console.history import deleted_page, history_of
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
-from petstore.console.templates import isolated
 from petstore.domain.decoding import integer_in
 from petstore.domain.fields import INT64_MAX
 from petstore.domain.names import name_key

@@ -62,7 +62,7 @@ _update = partial(
 
 @click.command()
 @file_argument
-@click.option("--status", type=_STATUS, help="Only those of this status.")
+@click.option("--status", type=_STATUS, help="Filter by status.")
 @click.option("--placed-before", type=MOMENT, help="Only those placed before this moment.")
 @click.option("--delivered-since", type=MOMENT, help="Only those delivered since this moment.")
 @click.option("--delivered-before", type=MOMENT, help="Only those delivered before this moment.")

@@ -11,11 +11,11 @@ from msgspec import to_builtins
 
 from petstore.clock import utc
 from petstore.console.downloads import amount_cell, delimiter_of, download_list
-from petstore.console.forms import Field, FieldSet, Problem, Texts, page_address, typed_id
+from petstore.console.forms import Field, FieldSet, Problem, Texts, isolated, page_address, typed_id
 from petstore.console.history import History, history_of, sellers_of
 from petstore.console.numbers import money_in_words
 from petstore.console.page import ConsolePage, Handler, Notice, PageRequest, Refused, Undo
-from petstore.console.templates import ago_in_words, duration, isolated
+from petstore.console.templates import ago_in_words, duration
 from petstore.domain.names import MAX_SEARCHED, name_key
 from petstore.errors import (
     InvalidBody,

@@ -26,6 +26,7 @@ from petstore.console.forms import (
     ShownForm,
     Texts,
     choice,
+    isolated,
     optional,
     typed_id,
     undo_fields,
@@ -33,7 +34,6 @@ from petstore.console.forms import (
 from petstore.console.history import History, deleted_page, history_of, is_by_order, newest_events
 from petstore.console.numbers import shown_count
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
-from petstore.console.templates import isolated
 from petstore.domain.decoding import convert
 from petstore.domain.time_zones import local_time
 from petstore.errors import InvalidBody, NotFound, PetstoreError, PreconditionFailed, UnknownPet
