@@ -34,9 +34,6 @@ _MAX_FIELDS = 200
 _MAX_TEXT = 131_072
 # The name of a field begins the message of most errors.
 _FIELD = re.compile(r"([A-Za-z]+): (.+)", re.DOTALL)
-INSTEAD = "instead_"
-"""What the name of a button begins with whose value counts in place of what its field has."""
-
 _MAX_ADDRESS = 2000
 # A page of the console, as its own links name it: no dots, no second slash, no other site.
 _ADDRESS = re.compile(r"(?:/[A-Za-z0-9_-]+)+(?:\?[!-\[\]-~]*)?\Z")
@@ -112,14 +109,12 @@ EMPTY = Form({})
 class Problem(NamedTuple):
     """What is wrong with a form, in words for a person. ``field`` is empty if it is all of it.
 
-    ``label`` is what the page calls the field. ``ways`` are buttons that mend it: each has a name
-    and a value, which the form then has, and a text. ``others`` are what else is wrong.
+    ``label`` is what the page calls the field. ``others`` are what else is wrong.
     """
 
     field: str
     text: str
     label: str = ""
-    ways: Sequence[tuple[str, str, str]] = ()
     others: Sequence["Problem"] = ()
 
     @property
@@ -298,8 +293,6 @@ class Field(NamedTuple):
     def typed(self, form: Form, prefix: str = "") -> str:
         """Return what a person typed or picked, empty if the form lacks the field."""
         name = prefix + self.name
-        if not prefix and (instead := form.line(INSTEAD + name)):
-            return instead
         if self.control == "text":
             return form.text(name).replace("\r\n", "\n")  # browsers send these two for each
         return words(form.all(name)) if self.control in ("boxes", "lines") else form.line(name)
