@@ -125,7 +125,7 @@ async def test_the_page_of_an_order_tells_who_changed_what(
     service.clock.advance(DAY / SECOND)
     later = await signed_in_again(service, grace.key_id)
     assert (await history_of(later, "/orders/2"))[0] == (
-        "The service cancelled it, because nobody approved it in time"
+        "The service cancelled it, because it was not approved in time"
     )
 
 
@@ -329,7 +329,7 @@ async def test_something_deleted_without_a_history_was_deleted_by_somebody_else(
     await changed(grace, "/pets/1/delete")
     await service.store.write(do("DELETE FROM events"))
     refused = words(await press(ada, page, "Save", name="Rex"))
-    assert "Somebody else deleted this pet while you were looking at it." in refused
+    assert "Another user deleted this pet while you were looking at it." in refused
 
 
 def test_the_service_is_an_author() -> None:
