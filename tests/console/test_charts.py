@@ -28,16 +28,6 @@ def test_bars_are_side_by_side_within_the_drawing() -> None:
     assert chart.bars[-1].x + chart.bars[-1].width < 100
 
 
-def test_only_three_labels_are_below_the_bars() -> None:
-    chart = bars("days", "Requests", "requests", "Day", [(str(day), day) for day in range(1, 31)])
-    assert chart.labels == [("1", 0, "start"), ("15", 48.33, "middle"), ("30", 100, "end")]
-
-
-def test_no_label_is_there_twice() -> None:
-    chart = bars("days", "Requests", "requests", "Day", [("1 Nov", 1), ("2 Nov", 2)])
-    assert chart.labels == [("1 Nov", 0, "start"), ("2 Nov", 100, "end")]
-
-
 def test_a_chart_of_money_says_the_amounts_in_their_currency() -> None:
     values = [("1 Nov", 24_900), ("2 Nov", 100)]
     chart = bars("amounts", "Amount", "", "Day", values, "USD")

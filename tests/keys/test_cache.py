@@ -9,8 +9,8 @@ import pytest
 from petstore.clock import SECOND
 from petstore.databases.contract import Row, Statement
 from petstore.databases.sqlite import SqliteStore
-from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Environment, new_token
+from petstore.keys.store import ApiKeyCache
 from support.keys import change, issue, revoke, rotate, stored_key
 from support.manual_clock import ManualClock
 from support.stores import do, open_store
@@ -225,21 +225,6 @@ async def test_only_a_well_formed_token_that_was_never_found_is_new(
     assert ring.is_new(token)
     await ring.find(token)
     assert not ring.is_new(token)
-
-
-async def test_a_token_that_was_found_is_not_new_after_changes_to_keys(
-    ring: ApiKeyCache, store: WatchedStore, clock: ManualClock
-) -> None:
-    issued = await issue(store, clock)
-    token = issued.token.encode()
-    await ring.find(token)
-    for end in (None, revoke):
-        if end is not None:
-            await end(store, clock, issued.id)
-        await ring.refresh()
-        assert ring.get_cached(token) is None
-        await ring.find(token)
-        assert not ring.is_new(token)
 
 
 async def test_a_token_that_was_deleted_from_the_database_is_new_again(

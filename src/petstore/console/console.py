@@ -47,10 +47,10 @@ from petstore.keys import pages as keys
 from petstore.orders import pages as orders
 from petstore.orders import today_pages as today
 from petstore.people import pages as people
+from petstore.people.session_operations import Sessions
 from petstore.pets import pages as pets
 from petstore.pets import selection_pages as selection
 from petstore.sales import pages as sales
-from petstore.sessions.operations import Sessions
 from petstore.time_slices import TimeSlices
 from petstore.webhooks import pages as webhooks
 

@@ -64,9 +64,9 @@ from petstore.interface.operation import (
 )
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import Caller
+from petstore.people.model import Session
+from petstore.people.session_operations import Sessions
 from petstore.pets.model import Pet
-from petstore.sessions.model import Session
-from petstore.sessions.operations import Sessions
 
 HOME = "/console"
 

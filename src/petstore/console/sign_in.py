@@ -21,9 +21,15 @@ from petstore.console.page import (
 from petstore.errors import InvalidKey, PetstoreError
 from petstore.http.messages import Request, Response
 from petstore.keys.model import PREFIXES
-from petstore.people.model import MAX_LOGIN
-from petstore.sessions.model import STAYS, Browser, DeviceCookie, known_browser, login_digest
-from petstore.sessions.operations import SignedIn
+from petstore.people.model import (
+    MAX_LOGIN,
+    STAYS,
+    Browser,
+    DeviceCookie,
+    known_browser,
+    login_digest,
+)
+from petstore.people.session_operations import SignedIn
 
 _SIGN_IN = "/sign-in"
 _KEY = "key"

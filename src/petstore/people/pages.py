@@ -20,9 +20,16 @@ from petstore.errors import (
 )
 from petstore.http.messages import Response
 from petstore.keys.model import ROLES, Role
-from petstore.people.model import FIRST, INVITATION_LIFE, Account, Person, PersonCreate, PersonPatch
+from petstore.people.model import (
+    FIRST,
+    INVITATION_LIFE,
+    Account,
+    Person,
+    PersonCreate,
+    PersonPatch,
+    Session,
+)
 from petstore.people.passwords import MIN_LENGTH, check_password
-from petstore.sessions.model import Session
 
 _ROLES: dict[Role, str] = {
     "viewer": "Viewer: sees everything in the shop",
