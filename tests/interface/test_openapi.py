@@ -22,12 +22,12 @@ from petstore.databases.contract import Unit
 from petstore.domain.fields import NOT_BLANK
 from petstore.errors import InvalidParameter, SecretAlreadyShown
 from petstore.events import store as events
-from petstore.events.examples import example_of as example_of_event
 from petstore.events.model import EVENT_TYPES, IN_FEED, EventType, Position
 from petstore.imports.model import MAX_UNFINISHED
 from petstore.interface.bodies import MAX_UPLOAD
 from petstore.interface.idempotency import idempotency_key
 from petstore.interface.openapi.document import document
+from petstore.interface.openapi.events import example_of as example_of_event
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import SCOPES, Environment, KeyCreate, new_token
 from petstore.keys.store import MAX_OWN_ROTATIONS, change_key, create_key

@@ -13,7 +13,6 @@ from petstore.errors import (
     PersonDisabled,
     SecretAlreadyShown,
 )
-from petstore.events.examples import PERSON
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Result, Success
 from petstore.interface.pages import PageQuery, limit_of, page_result
@@ -87,7 +86,15 @@ async def _invited(context: Context, unit: Unit[Added]) -> Result[PersonWithInvi
     return await change(context, shown, shown_once=told)
 
 
-_PERSON = PERSON | {"id": 5, "state": "active", "lastSeenAt": "2026-11-24T08:30:00Z"}
+_PERSON = {
+    "id": 5,
+    "name": "Grace Hopper",
+    "login": "grace@shop.example",
+    "role": "clerk",
+    "state": "active",
+    "createdAt": "2026-11-21T10:00:00Z",
+    "lastSeenAt": "2026-11-24T08:30:00Z",
+}
 _INVITED = _PERSON | {
     "state": "invited",
     "lastSeenAt": None,

@@ -375,7 +375,7 @@ class Event(Model, frozen=True, kw_only=True):
     data: Any
     # The old values of the fields that changed; ``None`` for an absent field.
     previous: Mapping[str, Any] | None = None
-    actor: Actor | None = None  # Who caused it.
+    actor: Actor  # Who caused it.
     request_id: str | None = None  # The ``X-Request-Id`` of the request that caused it, if one did.
 
 
