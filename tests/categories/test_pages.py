@@ -5,8 +5,6 @@ from typing import Any
 import httpx
 import pytest
 
-from petstore.categories.model import CategoryCreate
-from support.changes import create_category
 from support.page_forms import buttons_of, conflict_of, form_of, press, succeed
 from support.service import Service
 from support.visitor import Visitor, signed_in, words
@@ -50,16 +48,6 @@ async def test_a_category_without_a_name_or_with_one_in_use_is_not_added(
     assert await stored(service, staff) == [{"id": 1, "name": "Dogs"}]
 
 
-async def test_an_unknown_category_is_not_found(staff: Visitor) -> None:
-    for response in (
-        await staff.get("/categories/7"),
-        await staff.post("/categories/7", name="Dogs"),
-        await staff.post("/categories/7/delete", version="x"),
-    ):
-        assert response.status_code == 404
-        assert "There is no category 7; somebody may have deleted it" in words(response)
-
-
 async def test_without_the_write_scope_a_category_is_read_only(
     service: Service, staff: Visitor
 ) -> None:
@@ -87,19 +75,6 @@ async def test_an_added_category_shows_in_the_list_until_it_is_undone(
     assert await stored(service, staff) == []
 
 
-async def test_the_list_has_pages(service: Service, staff: Visitor) -> None:
-    for number in range(101):
-        await service.store.write(create_category(CategoryCreate(f"Category {number:03}")))
-    first = (await staff.get("/categories")).text
-    target = first.partition('" rel="next"')[0].rpartition('href="/console')[2]
-    assert "Category 099" in first
-    assert "Category 100" not in first
-    assert "Category 100" in (await staff.get(target)).text
-    page = await staff.get("/categories", cursor="x")
-    assert page.status_code == 400
-    assert "Cursor: expected the cursor" in words(page)
-
-
 async def test_a_change_is_told_and_undone(service: Service, staff: Visitor) -> None:
     opened = await added(staff)
     assert '<a href="/console/categories">All categories</a>' in opened.text
@@ -113,20 +88,6 @@ async def test_a_change_is_told_and_undone(service: Service, staff: Visitor) -> 
         assert await stored(service, staff) == [{"id": 1, "name": "Dogs", **typed}]
         assert "Dogs is as it was before." in words(await succeed(staff, page, "Undo"))
         assert await stored(service, staff) == [{"id": 1, "name": "Dogs"}]
-
-
-async def test_a_new_name_that_is_in_use_or_missing_is_refused(staff: Visitor) -> None:
-    await added(staff)
-    await added(staff, "Cats")
-    page = await staff.get("/categories/2")
-    for name, status, said in (
-        ("dogs", 409, "category 1 already has the name"),
-        ("", 400, "Name: expected 1 to 100 characters"),
-    ):
-        refused = await press(staff, page, "Save", name=name)
-        assert refused.status_code == status
-        assert said in words(refused)
-        assert form_of(refused, "Save").fields["name"] == name
 
 
 async def test_a_category_with_pets_cannot_be_deleted(staff: Visitor) -> None:

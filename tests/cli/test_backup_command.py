@@ -371,23 +371,3 @@ def test_the_time_of_a_successful_backup_is_recorded_beside_the_database(
     os.utime(f"{stocked.database}.last-backup", (1, 1))
     stocked.fail("backup", str(stocked.database), "--force", status=1)
     assert last_backup(stocked.database) == 1
-
-
-def test_the_recorded_time_is_the_start_of_the_backup(
-    stocked: Command, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    times = iter(range(1_000, 10_000, 1_000))
-    monkeypatch.setattr("petstore.cli.databases.system_clock", lambda: next(times))
-    monkeypatch.setattr("petstore.databases.backups.back_up", lambda *_: next(times))
-    stocked.succeed("backup", str(file))
-    assert last_backup(stocked.database) == 1
-
-
-def test_a_backup_succeeds_even_if_its_time_cannot_be_recorded(
-    stocked: Command, file: Path
-) -> None:
-    Path(f"{stocked.database}.last-backup").mkdir()
-    done = stocked("backup", str(file))
-    assert done.exit_code == 0
-    assert "Warning: metrics will not show this backup" in done.stderr
-    assert contents(url_of(file)) == contents(url_of(stocked.database))

@@ -2,7 +2,6 @@
 
 import re
 import signal
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,12 +19,16 @@ from support.process import free_port
 from support.shop import Shop
 from support.terminal import Terminal, shown_on_terminal
 
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 REX = {"id": 1, "name": "Rex", "categoryId": 4}
 CREATED = response(201, REX)
 Ask = Callable[[Client], Any]
 
 GET: Ask = lambda client: client.categories.get(1)  # noqa: E731
-POST: Ask = lambda client: client.pets.create(name="Rex", category_id=4)  # noqa: E731
 PATCH: Ask = lambda client: client.pets.update(1, status=None)  # noqa: E731
 DELETE: Ask = lambda client: client.pets.delete(1)  # noqa: E731
 
@@ -172,15 +175,6 @@ def test_a_proxy_that_cannot_be_used_is_reported(monkeypatch: pytest.MonkeyPatch
     assert failure.value.exit_code == ExitStatus.FAILED
 
 
-@pytest.mark.parametrize("status", [502, 503, 504])
-def test_a_proxy_that_cannot_reach_the_service_is_reported_as_unavailable(
-    set_up: SetUp, status: int
-) -> None:
-    setup = set_up(*[response(status, b"<html>nginx</html>")] * 4)
-    words = f"URL is not available now: it responds with {status}"
-    assert setup.fail(GET) == (ExitStatus.SERVICE, words)
-
-
 @pytest.mark.parametrize("ask", [PATCH, DELETE])
 def test_a_change_whose_outcome_is_unknown_says_so(set_up: SetUp, ask: Ask) -> None:
     setup = set_up(HANG_UP, CREATED)
@@ -193,23 +187,6 @@ def test_a_change_whose_outcome_is_unknown_says_so(set_up: SetUp, ask: Ask) -> N
 
 
 # Waiting
-
-
-def test_a_limit_is_waited_out_as_long_as_the_service_says() -> None:
-    waits: list[tuple[float, object]] = []
-
-    def wait(seconds: float, cause: PetstoreError | None) -> None:
-        waits.append((seconds, cause))
-        time.sleep(seconds)
-
-    with (
-        odd_service(error(429, Retry_After=1), CREATED) as service,
-        client_of(service.url, wait) as client,
-    ):
-        assert POST(client).name == "Rex"
-    ((seconds, cause),) = waits
-    assert 0.5 < seconds <= 1
-    assert isinstance(cause, RateLimited)
 
 
 @pytest.mark.parametrize(
@@ -246,13 +223,6 @@ def test_a_wait_is_reported_with_its_reason(
     assert capsys.readouterr().err == f"{notice} Trying again in 42 s.\n"
 
 
-def test_a_short_wait_is_not_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    slept: list[float] = []
-    count_down(0.4, NoResponse("no"), sleep=slept.append)
-    assert slept == [0.4]
-    assert capsys.readouterr().err == ""
-
-
 def test_a_terminal_shows_a_countdown_in_one_line() -> None:
     with odd_service(error(429, Retry_After=2), response(200, [])) as service:
         shown = shown_on_terminal("pets", "list", **Shop(service.url, "a-key").environment)
@@ -276,13 +246,6 @@ def test_a_countdown_can_be_interrupted(tmp_path: Path, monkeypatch: pytest.Monk
     assert "Traceback" not in terminal.text
 
 
-# Ctrl-C
-
-
-def interrupted(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
 def test_an_interrupted_wait_has_the_exit_status_of_an_interrupt() -> None:
     with (
         odd_service(error(429, Retry_After=41)) as service,
@@ -291,6 +254,9 @@ def test_an_interrupted_wait_has_the_exit_status_of_an_interrupt() -> None:
     ):
         GET(client)
     assert ended.value.exit_code == 130
+
+
+# Ctrl-C
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from petstore.cli.main import main
 from support.command import Command
 from support.full_stores import make_full_store
 from support.odd_service import error, odd_service, response
-from support.process import ServerProcess
 from support.shop import Shop
 
 WITHOUT_JSON = {
@@ -25,7 +24,6 @@ WITHOUT_JSON = {
     "pets export": "writes CSV",
     "orders export": "writes CSV for spreadsheets; orders list --all --json prints the same",
 }
-URL = "https://shop.example/hooks"
 
 
 def commands_in(group: click.Group) -> Iterator[tuple[str, click.Command]]:
@@ -43,13 +41,6 @@ def refusal(printed: str) -> dict[str, Any]:
     return failure
 
 
-@pytest.fixture(scope="module")
-def token(server: ServerProcess) -> str:
-    """The token of a key that may do everything in the shop."""
-    scopes = ("webhooks:write", "pets:read", "pets:write", "orders:read", "orders:write")
-    return server.issue("enterprise", *(word for scope in scopes for word in ("--scope", scope)))
-
-
 def test_every_command_prints_json_unless_it_has_a_reason() -> None:
     without = {
         words
@@ -57,32 +48,6 @@ def test_every_command_prints_json_unless_it_has_a_reason() -> None:
         if not any("--json" in parameter.opts for parameter in command.params)
     }
     assert without == set(WITHOUT_JSON)
-
-
-def test_a_webhook_is_printed_after_each_change(shop: Shop) -> None:
-    created = shop.ask("webhooks", "create", URL)
-    number, secret = created["id"], created.pop("secret")
-    assert secret.startswith("whsec_")
-    assert created == shop.ask("webhooks", "show", number)
-    assert shop.ask("webhooks", "rotate", number)["secret"] != secret
-    assert shop.ask("webhooks", "test", number)["eventId"].startswith("evt_")
-    assert shop.ask("webhooks", "delete", number) == {"id": number, "deleted": True}
-
-
-def test_the_new_token_of_your_own_key_is_printed(server: ServerProcess) -> None:
-    rotated = Shop(server.url, server.issue()).ask("rotate-key")
-    assert Shop(server.url, rotated["token"]).succeed("inventory") is not None
-    assert rotated["state"] == "active"
-
-
-def test_the_outcome_of_an_import_is_printed(shop: Shop, tmp_path: Path) -> None:
-    file = tmp_path / "pets.csv"
-    file.write_text("name,category\nRex,No such kind\n")
-    sent = shop("pets", "import", file, "--json")
-    assert sent.exit_code == 1
-    number = json.loads(sent.stdout)["import"]
-    outcome = {"added": 0, "refused": 1, "doneBefore": 0, "import": number}
-    assert json.loads(sent.stdout) == outcome
 
 
 def test_a_forgotten_buyer_and_copied_tables_are_counted(

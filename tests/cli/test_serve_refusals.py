@@ -155,13 +155,3 @@ def test_an_invalid_setting_is_logged_in_one_line(
 ) -> None:
     line = failure(command, *arguments, status=status, log_format="json", **variables)
     assert line["message"].startswith(words)
-
-
-def test_the_log_format_option_applies_even_if_a_variable_is_mistyped(command: Command) -> None:
-    result = command("serve", "--log-format", "json", PETSTORE_PROT="80")
-    assert json.loads(result.stderr)["event"] == "start_failed"
-
-
-def test_the_log_format_option_applies_even_if_another_option_is_invalid(command: Command) -> None:
-    result = command("serve", "--log-format", "text", "--port", "0", PETSTORE_LOG_FORMAT="json")
-    assert result.stderr.splitlines()[-1].startswith("Error: Invalid value for '--port'")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from petstore.console.charts import bars, change_in_percent, meter, percent_of
+from petstore.console.numbers import bars, change_in_percent, meter, percent_of
 
 
 def test_the_height_of_a_bar_is_its_share_of_a_round_maximum() -> None:
@@ -26,16 +26,6 @@ def test_bars_are_side_by_side_within_the_drawing() -> None:
         assert left.x + left.width < right.x
     assert chart.bars[0].x > 0
     assert chart.bars[-1].x + chart.bars[-1].width < 100
-
-
-def test_only_three_labels_are_below_the_bars() -> None:
-    chart = bars("days", "Requests", "requests", "Day", [(str(day), day) for day in range(1, 31)])
-    assert chart.labels == [("1", 0, "start"), ("15", 48.33, "middle"), ("30", 100, "end")]
-
-
-def test_no_label_is_there_twice() -> None:
-    chart = bars("days", "Requests", "requests", "Day", [("1 Nov", 1), ("2 Nov", 2)])
-    assert chart.labels == [("1 Nov", 0, "start"), ("2 Nov", 100, "end")]
 
 
 def test_a_chart_of_money_says_the_amounts_in_their_currency() -> None:

@@ -37,21 +37,9 @@ def sent(**fields: Sequence[str]) -> Form:
     return Form(OPENED | fields)
 
 
-def test_a_form_shows_the_members_of_a_resource() -> None:
-    assert FIELDS.texts(TILL) == SHOWN
-
-
 def test_only_what_a_person_has_changed_is_changed() -> None:
     form = sent(name=["Till1"], dailyLimit=["7"], kinds=["b", "a"])
     assert FIELDS.patch(form) == {"dailyLimit": "7"}
-
-
-def test_a_form_may_lack_fields() -> None:
-    assert FIELDS.patch(Form({"was_name": ["Till"], "name": ["Bar"]})) == {"name": "Bar"}
-
-
-def test_boxes_that_nobody_checked_are_a_change() -> None:
-    assert FIELDS.patch(sent(name=["Till1"])) == {"kinds": []}
 
 
 def test_a_missing_text_is_left_out_of_what_is_new() -> None:

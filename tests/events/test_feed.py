@@ -110,21 +110,6 @@ async def test_an_event_of_another_type_or_key_wakes_no_client(
     assert await waiter
 
 
-async def test_only_an_event_of_its_resource_wakes_a_client(
-    feed: Feed, store: Store, watched: Watched
-) -> None:
-    waiter, any_of_them = waiting(feed, resource="pet/2"), waiting(feed)
-    await happened(store, resource="pet/1")
-    await happened(store, resource="pet/22")
-    await happened(store, "category.created", resource="pet/2")
-    await happened(store, "key.banned", key_id=2, resource="pet/2")
-    await seen(watched)
-    assert await any_of_them
-    assert not waiter.done()
-    await happened(store, resource="pet/2")
-    assert await waiter
-
-
 async def test_thousands_of_events_are_compared_once_with_each_of_a_thousand_clients(
     feed: Feed, store: Store, watched: Watched
 ) -> None:
@@ -156,17 +141,6 @@ async def test_an_event_that_a_client_has_read_does_not_wake_it(
     assert await waiter
 
 
-async def test_a_client_with_an_older_cursor_can_join_later(
-    feed: Feed, store: Store, watched: Watched
-) -> None:
-    await happened(store)
-    await happened(store, "category.created")
-    first = waiting(feed, after=2)
-    await seen(watched)
-    assert await waiting(feed, after=0)
-    assert not first.done()
-
-
 async def test_a_client_with_an_older_cursor_that_joins_during_a_query_is_served(
     store: Store,
 ) -> None:
@@ -192,17 +166,6 @@ async def test_a_client_with_an_older_cursor_that_joins_during_a_query_is_served
     assert not first.done()
     await feed.close()
     assert not await first
-
-
-async def test_a_client_far_behind_gets_the_next_matching_event(feed: Feed, store: Store) -> None:
-    def many() -> Unit[None]:
-        event = NewEvent("category.created", "category/1", {"id": 1})
-        for _ in range(21):
-            yield record(NOW, *[event] * 100)
-
-    await store.write(many())
-    await happened(store)
-    assert await waiting(feed)
 
 
 async def test_a_wait_ends_at_its_timeout(feed: Feed) -> None:
@@ -248,11 +211,6 @@ async def test_a_stopping_process_ends_current_and_later_waits(
     feed.release()  # as the close of a store that has been released does
     assert await asyncio.gather(*waiters) == [False] * 3
     assert not await waiting(feed)
-
-
-async def test_a_feed_closes_without_any_waiting_client(watched: Watched) -> None:
-    await Feed(watched, LONG).close()
-    assert watched.queries == 0
 
 
 async def test_a_thousand_waiting_clients_share_one_query(

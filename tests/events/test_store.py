@@ -30,7 +30,6 @@ from petstore.events.store import (
     Change,
     newest_position,
     publish_all,
-    recent_events,
     record,
 )
 from petstore.orders.model import OrderCreate, OrderPatch
@@ -56,7 +55,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 BELLA = NewPet("Bella", 1, "available")
 PLACED = {"quantity": 1, "complete": False, "placedAt": "2026-12-01T12:00:00Z"}
-AT = "2026-12-01T12:00:00.000Z"
 SEARCHED = 2000
 """How many events one search looks at, and one publication takes."""
 
@@ -97,42 +95,6 @@ async def filled(store: Store, count: int, kind: str = "pet.created", now: int =
     await published(store)
 
 
-# Each change
-
-
-async def test_an_empty_store_has_no_events_and_a_valid_first_cursor(store: Store) -> None:
-    page = await read_feed(store, EVENT_TYPES, 1, None, 20)
-    assert page == ([], START, True)
-    assert await newest_position(store) == START
-    await store.write(create_pet(BELLA))
-    (event,) = await events_after(store, START)
-    assert event.type == "pet.created"
-
-
-async def test_each_change_of_a_pet_is_recorded_with_the_changed_members(store: Store) -> None:
-    await store.write(create_pet(NewPet("Bella", 1)))
-    await store.write(change(1, PetPatch(status="available")))
-    await store.write(change(1, PetPatch(name="Bello", category_id=2)))
-    await store.write(change(1, PetPatch(status=None)))
-    await store.write(delete_pet(Change(NOW), 1))
-    bello = {"id": 1, "name": "Bello", "categoryId": 2}
-    assert await shown(store) == [
-        ("pet.created", "pet/1", {"id": 1, "name": "Bella", "categoryId": 1}, None),
-        (
-            *("pet.updated", "pet/1"),
-            {"id": 1, "name": "Bella", "categoryId": 1, "status": "available"},
-            {"status": None},
-        ),
-        (
-            *("pet.updated", "pet/1"),
-            {**bello, "status": "available"},
-            {"name": "Bella", "categoryId": 1},
-        ),
-        ("pet.updated", "pet/1", bello, {"status": "available"}),
-        ("pet.deleted", "pet/1", bello, None),
-    ]
-
-
 async def test_each_change_of_a_category_is_recorded_with_the_changed_members(store: Store) -> None:
     await store.write(create_category(CategoryCreate("Dogs")))
     await store.write(update_category(1, CategoryPatch(description="Loyal")))
@@ -143,6 +105,9 @@ async def test_each_change_of_a_category_is_recorded_with_the_changed_members(st
         ("category.updated", "category/1", dogs, {"description": None}),
         ("category.deleted", "category/1", dogs, None),
     ]
+
+
+# Each change
 
 
 async def test_each_step_of_an_order_is_recorded_together_with_that_of_its_pet(
@@ -226,14 +191,6 @@ async def test_an_order_of_a_lapsed_pet_is_recorded_after_the_lapse(store: Store
     ]
 
 
-async def test_an_event_has_a_unique_id_and_the_time_of_its_change(store: Store) -> None:
-    await store.write(create_pets([BELLA] * 100))
-    events = await events_after(store)
-    assert len({event.id for event in events}) == 100
-    assert {event.timestamp for event in events} == {AT}
-    assert [event.sequence for event in events] == list(range(1, 101))
-
-
 # What is no change
 
 
@@ -289,42 +246,13 @@ async def test_a_refused_or_rolled_back_change_is_not_recorded_and_leaves_no_gap
     assert await sequences(store) == [1, 2, 3, 4, 5]
 
 
-# Cursors
-
-
-async def test_a_page_has_a_limit_and_the_next_page_continues_after_it(store: Store) -> None:
-    await filled(store, 5)
-    first = await read_feed(store, EVENT_TYPES, 1, None, 2)
-    second = await read_feed(store, EVENT_TYPES, 1, first.position, 2)
-    third = await read_feed(store, EVENT_TYPES, 1, second.position, 2)
-    pages = [[event.sequence for event in page.events] for page in (first, second, third)]
-    assert pages == [[1, 2], [3, 4], [5]]
-    assert [page.is_last for page in (first, second, third)] == [False, False, True]
-    assert third.position == await newest_position(store)
-    assert await read_feed(store, EVENT_TYPES, 1, third.position, 2) == ([], third.position, True)
-
-
 async def test_only_the_key_itself_reads_events_about_it(store: Store) -> None:
     mine, others = (told(kind="key.banned", key_id=key_id) for key_id in (1, 2))
     await store.write(recorded(told(), mine, others, told()))
     assert [event.sequence for event in await events_after(store)] == [1, 2, 4]
 
 
-async def test_a_search_resumes_until_it_finds_a_rare_event(store: Store) -> None:
-    await filled(store, SEARCHED)
-    await store.write(recorded(told(kind="category.deleted")))
-    await published(store)
-    first = await read_feed(store, ["category.deleted"], 1, None, 20)
-    assert (first.events, first.position.sequence, first.is_last) == ([], SEARCHED, False)
-    second = await read_feed(store, ["category.deleted"], 1, first.position, 20)
-    assert [event.sequence for event in second.events] == [SEARCHED + 1]
-    assert second.is_last
-
-
-async def test_a_key_that_can_read_no_type_gets_no_events(store: Store) -> None:
-    await filled(store, 3)
-    page = await read_feed(store, [], 1, None, 20)
-    assert (page.events, page.position, page.is_last) == ([], await newest_position(store), True)
+# Cursors
 
 
 async def test_the_cursor_of_a_deleted_event_is_expired(store: Store) -> None:
@@ -361,19 +289,6 @@ async def test_a_cursor_from_after_a_backup_is_refused_by_the_restored_store(
         assert plain(event)["data"]["name"] == "Max"
 
 
-async def test_recent_events_include_the_key_and_the_resource_that_they_concern(
-    store: Store,
-) -> None:
-    await store.write(recorded(told(), told(kind="key.banned", key_id=7)))
-    await filled(store, SEARCHED)
-    assert (await recent_events(store, 0))[:2] == [
-        (1, "pet.created", None, "pet/1", "service"),
-        (2, "key.banned", 7, "pet/1", "service"),
-    ]
-    assert len(await recent_events(store, 0)) == SEARCHED
-    assert len(await recent_events(store, 3)) == SEARCHED - 1
-
-
 # Pruning
 
 
@@ -386,10 +301,6 @@ async def test_old_events_are_deleted_in_batches_except_the_newest(store: Store)
     assert await sequences(store) == [700]
     await store.write(create_pet(BELLA))
     assert await sequences(store) == [700, 701]
-
-
-async def test_pruning_an_empty_store_deletes_nothing(store: Store) -> None:
-    assert await store.write(prune_table("events", NOW)) == 0
 
 
 async def test_pruning_leaves_no_gap_even_after_clock_skew(store: Store) -> None:

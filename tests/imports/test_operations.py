@@ -261,15 +261,6 @@ async def test_an_edited_export_is_told_by_its_ids(service: Service, token: str)
     assert rows[1][-1] == "It is already in the store, as pet 1."
 
 
-async def test_a_list_with_one_line_changed_says_how_many_names_are_here(
-    service: Service, token: str
-) -> None:
-    first = await sent(service, token, "name,category\nRex,Dogs\nMia,Cats\nTom,Cats\n")
-    await whole(service, token, first["id"])
-    second = await sent(service, token, "name,category\nREX,Dogs\nMia,Cats\nTim,Cats\n")
-    assert second["preview"]["alreadyHere"] == 2
-
-
 # Undo
 
 
@@ -304,23 +295,6 @@ async def test_an_import_that_is_half_done_can_be_undone(service: Service, token
     response = await service.request("POST", f"{PATH}/{found['id']}/run", token)
     assert_error(response, 409, "import_closed")
     assert await pets(service, token) == []
-
-
-# Events
-
-
-async def test_the_events_of_all_runs_have_one_request_id(service: Service, token: str) -> None:
-    found = await sent(service, token, many(2_050))
-    await whole(service, token, found["id"])
-    await whole(service, token, found["id"], "undo")
-    select = (
-        "SELECT type, count(*), count(DISTINCT request_id) FROM events GROUP BY type ORDER BY 1"
-    )
-    rows = await service.store.read(Statement(select))
-    assert [row for row in rows if row[0].startswith("pet.")] == [
-        ("pet.created", 2_050, 1),
-        ("pet.deleted", 2_050, 1),
-    ]
 
 
 # Who may, and how much
@@ -362,13 +336,6 @@ async def test_each_row_costs_a_request_of_the_day(service: Service) -> None:
     assert usage["day"]["remaining"] == 130 - 21
 
 
-async def test_the_headers_of_a_run_count_its_rows(service: Service) -> None:
-    small = (await service.issue(per_minute=1000, per_day=130)).token
-    found = await sent(service, small, many(50))
-    response = await service.request("POST", f"{PATH}/{found['id']}/run", small)
-    assert response.headers["x-ratelimit-remaining"] == str(130 - 1 - 50)
-
-
 async def test_a_caller_has_at_most_twenty_unfinished_imports(service: Service, token: str) -> None:
     for number in range(MAX_UNFINISHED):
         await sent(service, token, many(1, f"Pet {number}"))
@@ -391,21 +358,6 @@ async def test_a_disk_without_room_is_a_503_and_not_the_fault_of_the_file(
         ]
     for response in responses:
         assert "now; try again" in assert_error(response, 503, "service_unavailable")
-
-
-@pytest.mark.parametrize(
-    ("media_type", "status", "code"),
-    [
-        ("application/json", 415, "unsupported_media_type"),
-        ("", 415, "unsupported_media_type"),
-        ("TEXT/CSV; charset=utf-8", 201, ""),
-    ],
-)
-async def test_the_media_type_says_that_it_is_a_file(
-    service: Service, token: str, media_type: str, status: int, code: str
-) -> None:
-    response = await send(service, token, many(1), media_type)
-    assert (response.status_code, response.json().get("code", "")) == (status, code)
 
 
 async def test_a_file_of_more_than_eight_mebibytes_is_refused(service: Service, token: str) -> None:

@@ -85,29 +85,6 @@ async def test_everything_is_decided_on_one_page(staff: Visitor, service: Servic
     ]
 
 
-async def test_what_the_form_says_counts_when_pets_are_added_at_once(
-    staff: Visitor, service: Service
-) -> None:
-    path = await preview(staff, LIST)
-    await run(staff, path, unknownCategories="create", others="sold", defaultStatus="available")
-    pets = (await service.request("GET", "/v1/pets", staff.token)).json()
-    assert [pet.get("status") for pet in pets] == ["sold", "available", "sold"]
-
-
-async def test_other_columns_can_be_chosen(staff: Visitor) -> None:
-    path = await preview(staff, "Dogs;Rex\nDogs;Tom\n")
-    page = await staff.get(path)
-    assert "0 pets to add" in words(page)
-    assert "1: Dogs, Dogs" in words(page)
-    page = await staff.submit(path, hasHeader="false", name="1", categoryId="0")
-    assert "2 pets to add, 0 rows to skip." in words(page)
-    refused = await staff.post(path, name="1", categoryId="1")
-    assert refused.status_code == 400
-    assert "Mapping: expected another column for each field" in words(refused)
-    page = await staff.submit(path, hasHeader="true", name="", categoryId="")
-    assert "Line 1 has the names of the columns" in words(page)
-
-
 BREEDS = "".join(f"Pet {number},Breed {number}\n" for number in range(120))
 DECISIONS: tuple[tuple[str, list[str]], ...] = (
     ("name,category,status\nRex,Dogs,sold\n", []),
@@ -160,46 +137,6 @@ async def test_a_category_of_the_file_can_mean_one_of_the_store(
     assert "2 pets added, 1 row skipped." in words(await run(staff, path))
     pets = (await service.request("GET", "/v1/pets", staff.token)).json()
     assert [(pet["name"], pet["categoryId"]) for pet in pets] == [("Rex", 1), ("Mia", 1)]
-
-
-async def test_a_long_import_goes_on_from_page_to_page(staff: Visitor) -> None:
-    rows = "".join(f"Pet {number},Dogs\n" for number in range(2_150))
-    path = await preview(staff, f"name,category\n{rows}")
-    page = await staff.post(f"{path}/run")
-    assert '<progress id="done" max="2150"' in page.text
-    assert "Continue" in words(page)
-    assert "2 150 pets added" in words(await run(staff, path))
-    assert "tiere.csv" in words(await staff.get("/import"))
-
-
-async def test_an_undo_says_what_stays_and_why(staff: Visitor, service: Service) -> None:
-    path = await preview(staff, "name,category\nRex,Dogs\nTom,Dogs\nAda,Dogs\n")
-    await run(staff, path, defaultStatus="available")
-    await service.request("POST", "/v1/store/orders", staff.token, json={"petId": 1})
-    await service.request("DELETE", "/v1/pets/3", staff.token)
-    page = await staff.submit(f"{path}/undo")
-    assert "1 pet deleted. 2 pets were kept." in words(page)
-    assert "Rex It was ordered. 1 Ada It was deleted already. 3" in words(page)
-    assert "Import another file" in words(page)
-    assert "tiere.csv Undone" in words(await staff.get("/import"))
-
-
-async def test_decisions_about_an_undone_file_hold_if_it_is_sent_again(staff: Visitor) -> None:
-    path = await preview(staff, LIST)
-    assert "tiere.csv Nothing added yet" in words(await staff.get("/import"))
-    await run(staff, path, unknownCategories="create", defaultStatus="", others="sold")
-    await staff.submit(f"{path}/undo")
-    page = await staff.get(again := await preview(staff, LIST))
-    assert "3 pets to add, 1 row to skip." in words(page)
-    form = form_to(page, f"{again}/run").fields
-    assert form["value.Foster"] == "sold"
-
-
-async def test_an_import_can_be_discarded(staff: Visitor) -> None:
-    path = await preview(staff, LIST)
-    page = await staff.submit(f"{path}/delete")
-    assert "The import of \u2068tiere.csv\u2069 is deleted." in page.text
-    assert (await staff.get(path)).status_code == 404
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import httpx
 import pytest
 
 from petstore.clock import DAY, SECOND
-from petstore.events.model import IN_FEED, Position
 from petstore.events.store import newest_position
 from support.keys import change, unban
 from support.passwords import add_with_password
@@ -104,23 +103,6 @@ async def test_an_order_and_its_pet_are_one_line(service: Service, ada: Visitor)
     assert found[1] == "Ada placed order 3 for pet 1"
 
 
-async def test_the_activity_is_filtered_by_person_and_kind(service: Service, ada: Visitor) -> None:
-    grace = await signed_in_person(service, "clerk", "Grace")
-    await changed(grace, "/pets", **BELLA)
-    await changed(ada, "/pets", **BELLA | {"name": "Rex"})
-    await changed(ada, "/categories", name="Cats", description="")
-    service.clock.advance(DAY / SECOND)
-    ada = await signed_in_person(service, "administrator", "Ada again")
-    await changed(ada, "/pets", **BELLA | {"name": "Max"})
-    assert told(await ada.get("/activity", actor=f"person/{grace.key_id}")) == ["Grace added Bella"]
-    assert told(await ada.get("/activity", kind="category")) == ["Ada added Cats"]
-    key = await ada.get("/activity", kind="key")
-    assert not told(key)
-    both = await ada.get("/activity", kind="pet", actor=f"person/{grace.key_id}")
-    assert told(both) == ["Grace added Bella"]
-    assert '<option value="pet" selected>' in both.text
-
-
 @pytest.mark.parametrize(
     ("query", "said"),
     [
@@ -138,12 +120,6 @@ async def test_an_invalid_filter_is_refused_and_kept(
     page = await ada.get("/activity", **query)
     assert page.status_code == (400 if said else 200)
     assert said in words(page)
-
-
-async def test_a_place_of_another_history_shows_the_newest(ada: Visitor) -> None:
-    await changed(ada, "/pets", **BELLA)
-    cursor = IN_FEED.encode(Position(99, bytes(4)))
-    assert told(await ada.get("/activity", cursor=cursor))[0] == "Ada added Bella"
 
 
 async def test_a_search_that_finds_nothing_says_so(service: Service, ada: Visitor) -> None:
@@ -190,17 +166,6 @@ async def test_no_change_hides_behind_another_kind_with_the_same_request_id(
     assert told(await ada.get("/activity"))[:2] == [
         "Website added Max",
         "Website deleted Rex and 1 more change",
-    ]
-
-
-async def test_each_act_on_a_person_is_a_line_of_its_own(service: Service, ada: Visitor) -> None:
-    grace = await signed_in_person(service, "clerk", "Grace")
-    for path in ("disable", "enable", "disable"):
-        await changed(ada, f"/people/{grace.key_id}/{path}")
-    assert told(await ada.get("/activity"))[:3] == [
-        "Ada disabled the person Grace",
-        "Ada enabled the person Grace",
-        "Ada disabled the person Grace",
     ]
 
 
@@ -254,15 +219,6 @@ async def test_each_change_of_a_key_or_a_person_is_told_in_words(
         "The operator set the networks to 10.0.0.0/8",
         "The operator added this key",
     ]
-
-
-async def test_the_page_of_a_key_leads_to_its_activity(service: Service, ada: Visitor) -> None:
-    key = await service.issue(name="Till")
-    assert f'href="/console/activity?actor=key/{key.id}"' in (await ada.get(f"/keys/{key.id}")).text
-    page = await ada.get("/activity", actor=f"key/{key.id}")
-    assert f'<option value="key/{key.id}" selected>Till (key {key.id})</option>' in page.text
-    unknown = await ada.get("/activity", actor="key/77")
-    assert '<option value="key/77" selected>key 77</option>' in unknown.text
 
 
 async def test_names_in_the_activity_are_escaped(service: Service) -> None:

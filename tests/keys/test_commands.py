@@ -5,24 +5,20 @@ import os
 import re
 import subprocess
 import sys
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import apsw
 import httpx
 import pytest
 
 from petstore.cli.client import ExitStatus
-from petstore.clock import HOUR, system_clock
 from petstore.keys.model import is_token
 from support.command import Command
 from support.process import ServerProcess, free_port
 from support.shop import Shop
 from support.waiting import within
 
-BY_ID = ("show", "change", "rotate", "revoke", "unban")
 NEW = ("--name", "app", "--plan", "enterprise")
 SCOPES = ["orders:read", "orders:write", "pets:read", "pets:write"]
 
@@ -43,11 +39,6 @@ def status(server: ServerProcess, token: str) -> int:
 
 
 # Refusals
-
-
-def test_a_key_needs_a_name(command: Command) -> None:
-    words = command.fail("keys", "create", status=2)
-    assert words.startswith("Missing option '--name'.")
 
 
 @pytest.mark.parametrize(
@@ -82,20 +73,6 @@ def test_an_invalid_value_is_refused_naming_the_option(
     assert words.startswith(f"Invalid value for '{option}'")
     assert "\n" not in words
     assert not command.database.exists()
-
-
-def test_a_key_is_named_by_a_valid_id(command: Command) -> None:
-    for action in BY_ID:
-        assert command.fail("keys", action, status=2) == "Missing argument 'ID'."
-        for key_id in ("abc", "0", "1.0", "9223372036854775808", ""):
-            words = command.fail("keys", action, key_id, status=2)
-            assert words.startswith("Invalid value for 'ID'")
-
-
-def test_an_unknown_key_is_not_found(admin_shop: Shop) -> None:
-    for action in BY_ID:
-        more = ("--name", "other") if action == "change" else ()
-        assert admin_shop.fail("keys", action, 2**60, *more, status=3) == f"there is no key {2**60}"
 
 
 def test_networks_and_anywhere_are_refused_together(admin_shop: Shop) -> None:
@@ -291,17 +268,6 @@ def test_a_change_says_what_is_done(admin_shop: Shop) -> None:
         assert admin_shop.ask("keys", action, key_id) == {"id": key_id, done: True}
         result = admin_shop("keys", action, key_id)
         assert (result.stdout, result.stderr) == ("", f"Key {key_id} {done}.\n")
-
-
-def test_a_banned_key_is_shown_and_listed_as_banned_until_it_is_unbanned(command: Command) -> None:
-    command.create_key()
-    with closing(apsw.Connection(str(command.database))) as service:
-        ban = system_clock(), system_clock() + HOUR
-        service.execute("INSERT INTO rate_limits VALUES (1, 0,0,0,0,0,0,0,0, ?, ?, 1, 0)", ban)
-    assert "state             banned\n" in command.succeed("keys", "show", "1")
-    assert " banned " in command.succeed("keys", "list")
-    command.succeed("keys", "unban", "1")
-    assert "state             active\n" in command.succeed("keys", "show", "1")
 
 
 def test_the_operator_can_revoke_the_last_key_that_administers(command: Command) -> None:

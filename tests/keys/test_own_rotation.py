@@ -159,26 +159,6 @@ async def test_a_key_rotates_itself_five_times_a_day(service: Service, owner: Ke
     assert await statuses(service, await new_token(service, last)) == [200]
 
 
-async def test_a_refused_rotation_is_no_strike_and_the_log_names_the_limit(address: str) -> None:
-    async with running_service(address) as service:
-        last = await rotate_often(service, (await service.issue(scopes=frozenset())).token)
-        service.clock.advance(2)
-        for _ in range(2 * service.settings.ban_strikes):
-            assert_error(await rotate_own(service, last), 429, "too_many_rotations")
-            service.clock.advance(0.1)
-        assert await statuses(service, last) == [200]
-    assert b'"limit":"rotation_day"' in service.log.getvalue()
-
-
-async def test_rotations_by_others_do_not_count(service: Service, owner: KeyWithToken) -> None:
-    admin = await service.issue(scopes=frozenset({"keys:admin"}))
-    for _ in range(MAX_OWN_ROTATIONS):
-        token = (await rotate(service.store, service.clock, owner.id)).token
-        path = f"/v1/keys/{owner.id}/rotate"
-        token = (await service.request("POST", path, admin.token)).json()["token"]
-    assert await statuses(service, await rotate_often(service, token)) == [200]
-
-
 async def test_refused_and_replayed_rotations_do_not_count(
     service: Service, owner: KeyWithToken
 ) -> None:

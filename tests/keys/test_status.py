@@ -15,16 +15,6 @@ from support.stores import do
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 
-async def test_a_ban_shows_until_it_ends(store: Store, clock: ManualClock) -> None:
-    issued = await issue(store, clock)
-    until = clock() + 300 * SECOND
-    state = State(banned_at=clock(), banned_until=until, ban_level=1, used_at=clock())
-    await StoredRateLimits(store).save([(issued.id, state)])
-    for seconds, shown in ((0, utc_second(until)), (299.999, utc_second(until)), (0.001, None)):
-        clock.advance(seconds)
-        assert (await get_key(store, issued.id, None, clock)).banned_until == shown
-
-
 @pytest.mark.parametrize("ahead", [-20, 20])
 async def test_a_ban_shows_until_it_is_lifted_despite_clock_skew(
     store: Store, clock: ManualClock, ahead: int

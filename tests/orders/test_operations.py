@@ -240,16 +240,6 @@ async def test_orders_are_found_by_buyer_page_by_page(send: Send) -> None:
     assert [order["id"] for order in (await send("GET", url)).json()] == [4]
 
 
-async def test_a_reason_without_a_cancellation_is_refused_naming_it(send: Send) -> None:
-    await place_order(send)
-    for fields in ({}, {"status": "approved"}):
-        refused = await patch(send, cancelReason="Too late", **fields)
-        message = assert_error(refused, 400, "invalid_body")
-        assert message == "cancelReason: expected only together with the status 'cancelled'"
-    cancelled = await patch(send, status="cancelled", cancelReason="Too late")
-    assert cancelled.json()["cancelReason"] == "Too late"
-
-
 async def test_a_sale_over_the_counter_is_delivered(send: Send) -> None:
     given: dict[str, Any] = {"complete": True, "buyer": "Jane", "note": "Paid.", "amount": 500}
     sold = await place_order(send, **given, currency="EUR")

@@ -30,15 +30,6 @@ async def test_a_login_is_found_in_any_case_and_in_its_environment(
         assert await found(store, other) is None
 
 
-async def test_a_long_login_that_begins_like_another_is_another(
-    store: Store, clock: ManualClock
-) -> None:
-    longest = "x" * 64
-    person_id = (await add(store, clock, login=longest)).person.id
-    assert await found(store, longest) == person_id
-    assert await found(store, f"{longest}x") is None
-
-
 async def test_a_store_has_people_of_each_environment(store: Store, clock: ManualClock) -> None:
     await issue(store, clock)
     assert not await read_unit(store, any_person("production"))

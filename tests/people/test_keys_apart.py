@@ -6,10 +6,9 @@ from petstore.databases.contract import Statement, Store
 from petstore.errors import LastAdminKey, NotFound
 from petstore.keys.model import SCOPES
 from petstore.keys.store import get_key, list_keys
-from support.history import told_of
-from support.keys import actor, change, issue, revoke, rotate, unban
+from support.keys import actor, change, revoke, rotate, unban
 from support.manual_clock import ManualClock
-from support.people import add_active, invite
+from support.people import add_active
 
 pytestmark = pytest.mark.anyio
 
@@ -56,18 +55,3 @@ async def test_an_administrator_is_no_admin_key(store: Store, clock: ManualClock
     assert by.caller is not None
     with pytest.raises(LastAdminKey):
         await revoke(store, clock, by.caller.id, by=by)
-
-
-@pytest.mark.each_database
-async def test_what_a_key_did_to_people_is_known(store: Store, clock: ManualClock) -> None:
-    by = await actor(store, clock, scopes=frozenset(SCOPES))
-    assert by.caller is not None
-    person_id = (await add_active(store, clock)).id
-    await invite(store, clock, person_id, by=by)
-    made = (await issue(store, clock, by=by)).id
-    did = [
-        (event["resource"], event["type"])
-        for event in await told_of(store)
-        if event["actor"] == {"type": "key", "id": by.caller.id}
-    ]
-    assert did == [(f"person/{person_id}", "person.invited"), (f"key/{made}", "key.created")]

@@ -12,7 +12,7 @@ from petstore.people.model import INVITATION_LIFE
 from support.cases import case
 from support.error_body import assert_error
 from support.history import told_of
-from support.people import add_active, set_some_password
+from support.people import add_active
 from support.service import SERVICE_URL, Service
 from support.visitor import signed_in_again
 
@@ -154,20 +154,6 @@ async def test_a_change_is_made_only_to_the_version_that_it_names(admin: Admin) 
     refused = await admin.ask("POST", "/2/invite", headers={"If-Match": tag})
     assert_error(refused, 412, "precondition_failed")
     assert (await admin.ask("GET", "/2")).json()["name"] == "Grace"
-
-
-async def test_an_active_person_gets_a_link_for_a_new_password(
-    service: Service, admin: Admin
-) -> None:
-    created = await admin.create()
-    await set_some_password(service.store, 2)
-    response = await admin.ask("POST", "/2/invite")
-    assert response.status_code == 200
-    assert "Location" not in response.headers
-    shown = response.json()
-    assert shown["state"] == "active"
-    assert LINK.fullmatch(shown["invitation"]["url"])
-    assert shown["invitation"]["url"] != created["invitation"]["url"]
 
 
 async def test_a_key_gives_no_more_than_it_has(service: Service, admin: Admin) -> None:

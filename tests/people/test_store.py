@@ -17,23 +17,20 @@ from petstore.errors import (
 from petstore.events.model import Author
 from petstore.events.store import Change
 from petstore.keys.model import SCOPES
-from petstore.people.model import Browser, Person, Session
+from petstore.people.model import Browser, Session
 from petstore.people.store import (
     begin_session,
-    change_person,
     end_device_of,
     find_account,
     find_person,
     find_session,
-    find_session_in_unit,
-    invite_person,
     list_people,
 )
 from petstore.webhooks.store import active_webhooks
 from support.history import acts_on
-from support.keys import OPERATOR, actor, issue, rotate
+from support.keys import actor, issue, rotate
 from support.manual_clock import ManualClock
-from support.people import add, add_active, alter, caller, invite, set_some_password
+from support.people import add, add_active, alter, invite, set_some_password
 from support.stores import do
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
@@ -90,16 +87,6 @@ class TestAdding:
             ("operator", "created", None),
             ("operator", "invited", {}),
         ]
-
-    async def test_a_person_has_the_scopes_of_the_role_and_no_limits(
-        self, store: Store, clock: ManualClock
-    ) -> None:
-        person_id = (await add(store, clock, role="viewer")).person.id
-        found = await caller(store, person_id)
-        assert found.scopes == {"pets:read", "orders:read"}
-        assert (found.kind, found.label) == ("person", f"person {person_id}")
-        unlimited = replace(found, plan="enterprise").limits
-        assert found.limits == unlimited
 
 
 class TestFinding:
@@ -168,37 +155,6 @@ class TestChanging:
             {"login": "Grace@shop.example"},
         ]
 
-    async def test_a_new_role_acts_at_once_and_ends_no_session(
-        self, store: Store, clock: ManualClock
-    ) -> None:
-        person_id = (await add_active(store, clock)).id
-        digest = (await sign_in(store, clock, person_id)).device.digest
-        for role, scopes in (("viewer", 2), ("manager", 5), ("administrator", 6), ("clerk", 4)):
-            await alter(store, clock, person_id, role=role)
-            session = await read_unit(store, find_session_in_unit(digest, clock()))
-            assert session is not None
-            assert len(session.caller.scopes) == scopes
-            if role == "administrator":
-                await add_active(store, clock, login="ada", role="administrator")
-
-    async def test_a_check_that_fails_changes_nothing(
-        self, store: Store, clock: ManualClock
-    ) -> None:
-        by, before = OPERATOR, await add_active(store, clock)
-
-        def refuse(person: Person) -> None:
-            assert person == before
-            msg = "other version"
-            raise NotFound(msg)
-
-        for unit in (
-            change_person(before.id, {"name": "Eve"}, by.at(clock())._replace(check=refuse)),
-            invite_person(before.id, by.at(clock())._replace(check=refuse)),
-        ):
-            with pytest.raises(NotFound, match="other version"):
-                await store.write(unit)
-        assert await find_person(store, before.id, None) == before
-
 
 class TestTheLastAdministrator:
     @pytest.mark.parametrize("changes", [{"state": "disabled"}, {"role": "manager"}])
@@ -231,20 +187,6 @@ class TestTheLastAdministrator:
 
 
 class TestDisabling:
-    async def test_an_enabled_person_is_as_before(self, store: Store, clock: ManualClock) -> None:
-        active = await add_active(store, clock)
-        invited = (await add(store, clock, login="invited")).person
-        for person in (active, invited):
-            disabled = await alter(store, clock, person.id, state="disabled")
-            assert disabled == replace(person, state="disabled")
-            assert await alter(store, clock, person.id, state="disabled") == disabled
-            assert await alter(store, clock, person.id, state="active") == person
-            assert (await history(store, person.id))[-2:] == [
-                ("operator", "updated", {"state": person.state}),
-                ("operator", "updated", {"state": "disabled"}),
-            ]
-        assert await sign_in(store, clock, active.id)
-
     async def test_webhooks_follow_the_role_and_the_state(
         self, store: Store, clock: ManualClock
     ) -> None:

@@ -9,11 +9,9 @@ import httpx
 import pytest
 
 from petstore.categories.model import CategoryCreate
-from support.cases import case
 from support.changes import create_category
 from support.error_body import assert_error
 from support.service import Service, running_service
-from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -93,13 +91,6 @@ async def test_a_batch_needs_the_scope_to_write(service: Service) -> None:
     assert_error(await send(service, key.token, pets(1)), 403, "missing_scope")
 
 
-async def test_other_methods_are_refused(service: Service, token: str) -> None:
-    for method in ("GET", "HEAD", "PATCH", "DELETE", "PUT"):
-        with case(method):
-            response = await service.request(method, PATH, token)
-            assert (response.status_code, response.headers["Allow"]) == (405, "POST")
-
-
 # What is added
 
 
@@ -115,33 +106,6 @@ async def test_pets_are_returned_in_the_order_given(
     assert response.json() == [{"id": n, **pet} for n, pet in enumerate(pets(count), 1)]
     assert not {"Location", "ETag", "Link"} & set(response.headers)
     assert await in_store(service, token) == response.json()
-
-
-@pytest.mark.each_database
-async def test_each_pet_has_an_event_and_they_follow_one_another(
-    service: Service, token: str
-) -> None:
-    await send(service, token, pets(3), headers={"X-Request-Id": "batch-1"})
-
-    async def events() -> list[dict[str, Any]]:
-        response = await service.request("GET", "/v1/events", token)
-        found: list[dict[str, Any]] = response.json()
-        return found
-
-    async def are_published() -> bool:
-        return len(await events()) == 3
-
-    await eventually(are_published)
-    found = await events()
-    assert [event["resource"] for event in found] == ["pet/1", "pet/2", "pet/3"]
-    assert {(event["type"], event["requestId"]) for event in found} == {("pet.created", "batch-1")}
-
-
-@pytest.mark.each_database
-async def test_a_pet_of_a_batch_is_found_by_its_name(service: Service, token: str) -> None:
-    await send(service, token, pets(2, name="Old Bella"))
-    found = (await service.request("GET", "/v1/pets?name=bel", token)).json()
-    assert [pet["id"] for pet in found] == [1, 2]
 
 
 @pytest.mark.parametrize("letter", ["\U0001f436", "\x01", '"'])
@@ -272,15 +236,6 @@ async def test_batches_of_a_key_run_one_by_one_and_a_ninth_costs_one_request(
     assert other.status_code == 201
     usage = await service.request("GET", "/v1/usage", key.token)
     assert usage.json()["day"]["remaining"] == 100 - 8 * 3 - 1
-
-
-async def test_a_refused_batch_is_no_strike(service: Service) -> None:
-    key = await service.issue(per_day=100)
-    await send(service, key.token, pets(10))
-    for _ in range(40):
-        service.clock.advance(1)
-        assert_error(await send(service, key.token, pets(100)), 429, "rate_limit_exceeded")
-    assert (await send(service, key.token, pets(1))).status_code == 201
 
 
 async def test_others_run_before_pets_with_long_names_are_added(

@@ -1,7 +1,5 @@
 """``petstore sales``: the numbers as a table, CSV and JSON."""
 
-import json
-
 import pytest
 
 from petstore.console.numbers import money_in_words
@@ -15,12 +13,6 @@ def category(shop: Shop) -> int:
     pet = shop.ask("pets", "add", "Rex", "--category", category, "--status", "available")
     shop.succeed("orders", "sell", pet["id"], "--amount", 124_950)
     return category
-
-
-def test_csv_and_json_together_are_refused(shop: Shop) -> None:
-    refused = shop("sales", "--csv", "--json")
-    assert refused.exit_code == 2
-    assert json.loads(refused.stderr)["message"] == "--csv and --json: expected only one of them"
 
 
 def test_sales_are_printed_by_day(shop: Shop, category: int) -> None:

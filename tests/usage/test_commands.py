@@ -80,26 +80,7 @@ def test_the_usage_has_both_windows_and_the_days_with_requests() -> None:
     ]
 
 
-def test_a_key_without_limits_shows_no_remaining_requests() -> None:
-    unlimited = {"limit": 2**31 - 1, "remaining": 2**31 - 1, "reset": 1795226353}
-    lines = shown(USAGE | {"minute": unlimited, "days": []})
-    assert lines[2] == ["minute", "unlimited", "-", "2026-11-21", "01:59"]
-    assert len(lines) == 4
-
-
-def test_a_ban_is_shown_with_its_end() -> None:
-    lines = shown(USAGE | {"bannedUntil": "2026-11-21T02:03:14Z"})
-    assert " ".join(lines[0]) == "Plan free, banned until 2026-11-21 02:03 UTC"
-
-
 def test_a_deprecated_operation_is_shown_with_its_replacement() -> None:
     *_, head, row = shown(USAGE | {"deprecated": [USE]})
     assert head == ["deprecated", "calls", "last", "call", "(UTC)", "ends", "use", "instead"]
     assert " ".join(row) == "getPet 12 2026-11-21 10:00 2030-12-05 GET /v1/pets?id={petId}"
-
-
-@pytest.mark.parametrize("command", ["inventory", "usage"])
-def test_a_response_from_another_service_is_reported(command: str) -> None:
-    with odd_service(response(200, {"hello": "world"} if command == "usage" else [])) as service:
-        words = Shop(service.url, "a-key").fail(command, status=6)
-    assert "not as a Petstore service does" in words

@@ -32,19 +32,6 @@ def call(command: Command, *user_agents: str, at: Milliseconds | None = None) ->
     return now
 
 
-def test_csv_and_json_are_refused_together(command: Command) -> None:
-    command.make_store()
-    refused = command("deprecations", "--csv", "--json")
-    assert refused.exit_code == 2
-    words = "--csv lists all of them: expected no other option for a list beside it"
-    assert json.loads(refused.stderr)["message"] == words
-
-
-def test_a_missing_store_is_not_created_by_mistake(command: Command) -> None:
-    assert command.fail("deprecations", status=1).startswith("there is no store at ")
-    assert not command.database.exists()
-
-
 def test_without_calls_the_list_is_empty(command: Command) -> None:
     command.make_store()
     result = command("deprecations")
@@ -85,9 +72,3 @@ def test_csv_cells_are_not_read_as_formulas(command: Command) -> None:
     assert row["keyName"] == "'=1+1"
     (use,) = json.loads(command.succeed("deprecations", "--json"))
     assert use["lastUserAgent"] == user_agent
-
-
-def test_a_missing_user_agent_is_shown_as_a_dash(command: Command) -> None:
-    command.create_key()
-    call(command, "")
-    assert " - r1 " in " ".join(command.succeed("deprecations").split())

@@ -6,7 +6,6 @@ from support.odd_service import odd_service, response
 from support.process import ServerProcess
 from support.shop import Shop
 
-NOBODY = 2**62
 URL = "https://shop.example/hooks"
 WEBHOOK = {
     "id": 7,
@@ -66,16 +65,6 @@ def test_standard_output_has_only_the_secret(shop: Shop) -> None:
     assert rotated.stderr == f"Webhook {newest['id']} rotated. The secret is shown this once.\n"
 
 
-def test_an_invalid_webhook_is_refused(shop: Shop) -> None:
-    words = shop.fail("webhooks", "create", "http://shop.example/", status=2)
-    assert words.startswith("URL: expected https and port 443")
-
-
-def test_an_unknown_delivery_is_not_sent_again(shop: Shop, webhook_id: int) -> None:
-    words = shop.fail("webhooks", "retry", webhook_id, NOBODY, status=3)
-    assert words == f"there is no delivery {NOBODY}"
-
-
 def test_the_event_of_a_delivery_is_sent_again() -> None:
     with odd_service(response(202, DELIVERY | {"id": 9})) as service:
         printed = Shop(service.url, "a-key").succeed("webhooks", "retry", 7, 3)
@@ -127,14 +116,6 @@ def test_a_table_has_a_line_for_each_webhook() -> None:
     words = "disabled (failing) order.placed pet.created 2026-12-01 12:30 key 3 The till"
     assert first.split() == ["7", URL, *words.split()]
     assert second.split() == ["7", URL, "enabled", "all", "-", "key", "3", "-"]
-
-
-def test_a_table_has_a_line_for_each_delivery() -> None:
-    with odd_service(response(200, [DELIVERY])) as service:
-        _, line = Shop(service.url, "a-key").succeed("webhooks", "deliveries", 7).splitlines()
-    words = line.split()
-    assert words[:7] == ["3", "evt_3", "pet.created", "pet/7", "pending", "1", "-"]
-    assert " ".join(words[7:]) == "2026-12-01 12:00 2026-12-01 12:05 it did not respond"
 
 
 @pytest.mark.parametrize("arguments", [["create", URL], ["rotate", "7"]])

@@ -349,18 +349,6 @@ async def test_a_delivery_is_attempted_ten_times_each_signed_at_its_time(
     assert watched.attempts[:10] == [*["pending"] * 9, "failed"]
 
 
-async def test_a_delivery_without_a_response_records_the_reason(
-    store: Store, clock: ManualClock, endpoint: Receiver
-) -> None:
-    endpoint.behaviour = silent
-    await add_pets(store)
-    async with delivering(store, clock, seconds=0.05):
-        await saved(store, 1)
-    assert (await deliveries(store, "state, response_status, error"))[0] == (
-        *("pending", None, "no response within 0.05 seconds"),
-    )
-
-
 async def test_a_webhook_has_at_most_eight_concurrent_attempts(
     store: Store, clock: ManualClock, endpoint: Receiver
 ) -> None:
@@ -424,20 +412,6 @@ async def test_a_failing_delivery_delays_the_next_of_its_resource_for_five_minut
         await settled(store, 4)
     assert tuple(sent(endpoint)[:3]) in permutations([(1, 0), (2, 0), (5, 0)])
     assert sent(endpoint)[3:] == [(1, 20), (3, 300), (4, 300)]
-
-
-async def test_a_delayed_delivery_follows_a_success_at_once(
-    store: Store, clock: ManualClock, endpoint: Receiver
-) -> None:
-    endpoint.behaviour = failing_at({1})
-    await add_pets(store)
-    await rename(store, 1, "Rex")
-    async with delivering(store, clock):
-        await saved(store, 1)
-        endpoint.behaviour = saying(OK)
-        clock.advance(6)
-        await settled(store, 2)
-    assert sent(endpoint) == [(1, 0), (1, 6), (2, 6)]
 
 
 async def test_a_test_does_not_wait_for_an_earlier_one_that_fails(
@@ -590,20 +564,6 @@ async def test_a_webhook_without_success_for_five_days_is_disabled(
         "reason": "failing",
         "error": "the receiver responded with 500 Internal Server Error, not 2xx",
     }
-
-
-async def test_a_success_resets_the_failures(
-    store: Store, clock: ManualClock, endpoint: Receiver
-) -> None:
-    endpoint.behaviour = saying(NO)
-    await add_pets(store, 9)
-    async with delivering(store, clock):
-        await saved(store, 9)
-        clock.now += 5 * DAY
-        endpoint.behaviour = saying(OK)
-        await settled(store, 9)
-    columns = "failures, failing_since, last_success_at, enabled"
-    assert await webhook_row(store, columns) == (0, None, clock.now, 1)
 
 
 async def test_a_webhook_that_is_deleted_during_an_attempt_is_not_updated(

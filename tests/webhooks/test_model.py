@@ -1,6 +1,7 @@
 """Where a webhook may point, and the events that it gets."""
 
 import json
+from contextlib import nullcontext
 from ipaddress import ip_network
 from typing import Any
 
@@ -27,26 +28,37 @@ NAME_63 = "a" * 63
 
 
 @pytest.mark.parametrize(
-    "url",
+    ("url", "is_public", "is_own"),
     [
-        "https://shop.example",
-        "https://shop.example/",
-        "https://shop.example/hooks/7;v=1?a=b&c=/?:@%20~!$'()*+,",
-        "https://shop.example?a=b@c",
-        "HTTPS://SHOP.EXAMPLE:443/Hooks",
-        "https://shop.example./hooks",
-        "https://xn--bcher-kva.example/",
-        "https://my_shop.a-b.example/",
-        f"https://{NAME_63}.example/",
-        "https://7shop.example/",
-        "https://93.184.216.34/hooks",
-        "https://[2606:2800:220:1:248:1893:25c8:1946]:443/",
-        "https://shop.example/@me",
+        ("https://shop.example", True, True),
+        ("https://shop.example/hooks/7;v=1?a=b&c=/?:@%20~!$'()*+,", True, True),
+        ("https://shop.example?a=b@c", True, True),
+        ("HTTPS://SHOP.EXAMPLE:443/Hooks", True, True),
+        ("https://shop.example./hooks", True, True),
+        ("https://xn--bcher-kva.example/", True, True),
+        ("https://my_shop.a-b.example/", True, True),
+        (f"https://{NAME_63}.example/", True, True),
+        ("https://7shop.example/", True, True),
+        ("https://93.184.216.34/hooks", True, True),
+        ("https://[2606:2800:220:1:248:1893:25c8:1946]:443/", True, True),
+        ("https://shop.example/@me", True, True),
+        ("http://shop.example/", False, True),
+        ("https://shop.example:8443/", False, True),
+        ("http://a:443/", False, True),
+        ("https://10.1.2.3/", False, True),
+        ("http://[fd00::7]:65535/", False, True),
+        ("https://169.254.169.254/", False, False),
+        ("https://[::ffff:127.0.0.1]/", False, False),
+        ("http://93.184.216.34/", False, False),
+        ("https://93.184.216.34:8443/", False, False),
     ],
 )
-def test_an_https_url_is_accepted(url: str) -> None:
-    check_url(url, ())
-    check_url(url, OWN)
+def test_only_networks_of_the_operator_allow_what_is_not_public_https(
+    url: str, *, is_public: bool, is_own: bool
+) -> None:
+    for networks, is_accepted in (((), is_public), (OWN, is_own)):
+        with nullcontext() if is_accepted else pytest.raises(InvalidWebhookUrl, match="operator"):
+            check_url(url, networks)
 
 
 @pytest.mark.parametrize(
@@ -107,56 +119,6 @@ def test_a_url_that_is_not_https_is_refused(url: str, expected: str) -> None:
             check_url(url, networks)
         assert refused.value.message.startswith(f"url: expected {expected}")
         assert "geheim" not in refused.value.message
-
-
-@pytest.mark.parametrize(
-    "url",
-    ["http://shop.example/", "https://shop.example:8443/", "http://shop:3000/", "http://a:443/"],
-)
-def test_other_ports_and_plain_http_need_an_allowed_network(url: str) -> None:
-    with pytest.raises(
-        InvalidWebhookUrl, match=r"^url: expected https and port 443; the operator can"
-    ):
-        check_url(url, ())
-    check_url(url, OWN)
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://127.0.0.1/",
-        "https://169.254.169.254/",
-        "https://192.168.0.1/",
-        "https://0.0.0.0/",
-        "https://100.64.0.1/",
-        "https://[::1]/",
-        "https://[::ffff:127.0.0.1]/",
-        "https://[fe80::1]/",
-    ],
-)
-def test_an_address_that_is_not_public_is_refused(url: str) -> None:
-    for networks in ((), OWN):
-        with pytest.raises(
-            InvalidWebhookUrl, match=r"^url: expected a public address; the operator can"
-        ):
-            check_url(url, networks)
-
-
-@pytest.mark.parametrize(
-    "url", ["https://10.1.2.3/", "http://10.1.2.3:1/hooks", "http://[fd00::7]:65535/"]
-)
-def test_an_address_in_an_allowed_network_is_accepted(url: str) -> None:
-    check_url(url, OWN)
-    with pytest.raises(InvalidWebhookUrl):
-        check_url(url, ())
-
-
-@pytest.mark.parametrize("url", ["http://93.184.216.34/", "https://93.184.216.34:8443/"])
-def test_an_address_outside_the_allowed_networks_needs_https_and_port_443(url: str) -> None:
-    with pytest.raises(
-        InvalidWebhookUrl, match=r"^url: expected https and port 443; the operator can"
-    ):
-        check_url(url, OWN)
 
 
 DESCRIPTION = "description: expected 1 to 255 printable characters, not only white space"
@@ -234,10 +196,7 @@ def test_a_webhook_gets_the_types_that_its_key_can_read() -> None:
     assert wanted_types([], frozenset(SCOPES)) == every
     of_key = {kind for kind in every if scope_of(kind) is None}
     assert wanted_types([], frozenset({"webhooks:write"})) == of_key
+    assert wanted_types(["webhook.test"], frozenset(SCOPES)) == frozenset()
     types = ["order.placed", "key.banned"]
     assert wanted_types(types, frozenset(DEFAULT_SCOPES)) == set(types)
     assert wanted_types(types, frozenset({"pets:read"})) == {"key.banned"}
-
-
-def test_a_test_event_is_not_among_the_wanted_types() -> None:
-    assert wanted_types(["webhook.test"], frozenset(SCOPES)) == frozenset()

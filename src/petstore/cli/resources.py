@@ -196,9 +196,11 @@ def resource_options(
 def list_options(command: Command, client: Callable[[Command], Command] = client_option) -> Command:
     """Give a command the options that ``show_list`` takes."""
     limit = click.option(
-        "--limit", type=Integer(1, MAX_PAGE), help=f"How many at most. [default: {_DEFAULT_LIMIT}]"
+        "--limit",
+        type=Integer(1, MAX_PAGE),
+        help=f"Maximum number of results. [default: {_DEFAULT_LIMIT}]",
     )
-    is_all = click.option("--all", "is_all", is_flag=True, help="All of them, page after page.")
+    is_all = click.option("--all", "is_all", is_flag=True, help="Fetch all pages.")
     cursor = click.option("--cursor", type=TEXT, help="Start where an earlier list has ended.")
     return limit(is_all(cursor(page_option(resource_options(command, client)))))
 

@@ -23,14 +23,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from petstore.clock import utc
-from petstore.console.browsers import (
-    notice_cookie,
-    notice_of,
-    place_cookie,
-    place_of,
-    session_secret,
-)
+from petstore.clock import MINUTE, SECOND, Milliseconds, utc
 from petstore.console.forms import (
     EMPTY,
     FieldSet,
@@ -95,6 +88,14 @@ _OF_OWNERS = "this page is for the owner of a key, who signs in with it"
 _SECOND_CLICK_SECONDS = 0.05
 _ATTEMPTS = 5
 _IDS_AT_ONCE = 100
+SESSION = "petstore_console"
+"""The cookie of the session."""
+
+_NOTICE = "petstore_notice"
+_HTTPS = "https://"
+# An attacker must not let us look at thousands: the name may be anywhere, also in other values.
+_MAX_MENTIONS = 8
+_SPACE = " \t"
 _UNDO = "Undo"
 _PURPOSE = b"petstore console notice"
 _SIGNATURE_LENGTH = 32
@@ -132,6 +133,31 @@ _OTHER_SITE = (
     "Your browser did not say that this came from a page of the console, so nothing was changed."
     " Open the console and do it there."
 )
+
+
+def cookie_of(request: Request, name: str, root: str) -> str:
+    """Return a cookie, empty without one. Of two, one may be of another site."""
+    cookies = request.fields.get(b"cookie", b"").decode("latin-1")
+    before, *mentions = cookies.split(f"{_cookie_name(name, root)}=", _MAX_MENTIONS)
+    values = []
+    for mention in mentions:
+        if before.rstrip(_SPACE)[-1:] in ("", ";"):
+            values.append(mention.partition(";")[0].strip(_SPACE))
+        before = mention
+    return values[0] if len(values) == 1 else ""
+
+
+def cookie_header(name: str, value: str, root: str, life: Milliseconds | None = None) -> bytes:
+    """Return the header that sets a cookie; without a ``life`` it ends with the browser."""
+    secure = "; Secure" if root.startswith(_HTTPS) else ""
+    lasts = "" if life is None else f"; Max-Age={life // SECOND}"
+    text = f"set-cookie: {_cookie_name(name, root)}={value}; Path=/; HttpOnly; SameSite=Strict"
+    return (text + secure + lasts).encode("ascii")
+
+
+def _cookie_name(name: str, root: str) -> str:
+    # A browser takes the prefix only together with Secure, which needs https.
+    return f"__Host-{name}" if root.startswith(_HTTPS) else name
 
 
 class Undo(Struct, frozen=True):
@@ -235,8 +261,7 @@ class PageRequest(Struct):
 
     For the log, ``signed_in`` is who is signed in or just did, and ``guessed`` the digest of a
     login that did not. ``renews_cookie`` is whether the response sets the cookie of the session
-    once more. After an error, ``again`` has a form that can be sent again, and ``lost_file`` says
-    that a file cannot be. The log has the ``id``.
+    once more. After an error, ``again`` has a form that can be sent again. The log has the ``id``.
     """
 
     services: Services
@@ -254,7 +279,6 @@ class PageRequest(Struct):
     signed_in: Caller | None = None
     guessed: str = ""
     again: SavedForm | None = None
-    lost_file: bool = False
     cursor: str = ""
     renews_cookie: bool = False
 
@@ -294,7 +318,7 @@ class PageRequest(Struct):
 
     @property
     def secret(self) -> str:
-        return session_secret(self.head, self.root)
+        return cookie_of(self.head, SESSION, self.root)
 
     @property
     def _secret(self) -> bytes:
@@ -367,8 +391,7 @@ class PageRequest(Struct):
         waits for the first. A form that was sent, and then changed, is another request.
         """
         operation = _BY_ID[operation_id]
-        assert self.session is not None  # noqa: S101 - only public pages have none
-        require_scope(self.caller, operation.scope)
+        self.require(operation_id)
         given = {name: value for name, value in (query or {}).items() if value is not None}
         call: Call[Any, Any] = Call(
             operation.query and convert(given, operation.query, InvalidParameter),
@@ -410,7 +433,7 @@ class PageRequest(Struct):
 
     def place(self, path: str) -> str:
         """Return the address of a list as the person last saw it, with its filters and page."""
-        query = place_of(self.head, self.root, path[1:])
+        query = cookie_of(self.head, f"petstore_{path[1:]}", self.root)
         return (query and page_address(f"{path}?{query}")) or path
 
     async def list_response(
@@ -421,9 +444,11 @@ class PageRequest(Struct):
         if at["cursor"] and not (found.value or found.next):
             return await self.redirect(f"{path}?{urlencode({**filters, 'cursor': at['before']})}")
         query = urlencode({name: text for name, text in {**filters, **at}.items() if text})
-        if self.is_refresh or query == place_of(self.head, self.root, path[1:]):
+        name = f"petstore_{path[1:]}"
+        if self.is_refresh or query == cookie_of(self.head, name, self.root):
             return page
-        cookie = place_cookie(path[1:], query if page_address(f"{path}?{query}") else "", self.root)
+        query = query if page_address(f"{path}?{query}") else ""
+        cookie = cookie_header(name, query, self.root, None if query else 0)
         return replace(page, headers=[*page.headers, cookie])
 
     def _idempotent(
@@ -450,7 +475,7 @@ class PageRequest(Struct):
         """Return a page from its template. The status is that of the ``error``, if there is one."""
         # Without a session there is no secret: anybody could have made the notice up.
         is_told = self.session is not None and not self.is_refresh
-        signed = notice_of(self.head, self.root) if is_told else ""
+        signed = cookie_of(self.head, _NOTICE, self.root) if is_told else ""
         shown = {
             "request": self,
             "home": self.home,
@@ -463,7 +488,7 @@ class PageRequest(Struct):
         page = self.templates.page(template, error.status if error else status, shown)
         if not signed:
             return page
-        return replace(page, headers=[*page.headers, notice_cookie("", self.root)])
+        return replace(page, headers=[*page.headers, cookie_header(_NOTICE, "", self.root, 0)])
 
     async def change(self, resource: str, fields: FieldSet) -> tuple[Any, Any]:
         """Change a resource that is used meanwhile, and return it as it was and as it is.
@@ -500,7 +525,7 @@ class PageRequest(Struct):
 
 
 def with_notice(response: Response, notice: Notice, secret: bytes, root: str) -> Response:
-    cookie = notice_cookie(sign_notice(notice, secret), root)
+    cookie = cookie_header(_NOTICE, sign_notice(notice, secret), root, MINUTE)
     return replace(response, headers=[*response.headers, cookie])
 
 

@@ -16,6 +16,7 @@ import jinja2
 from markupsafe import Markup
 
 from petstore.clock import DAY, HOUR, MINUTE, Milliseconds, milliseconds, utc
+from petstore.console.forms import isolated
 from petstore.console.numbers import grouped, money_in_words
 from petstore.domain.time_zones import local_time
 from petstore.http.messages import Headers, Request, Response
@@ -29,12 +30,6 @@ _ASSETS = {
     "console.js": b"text/javascript; charset=utf-8",
     "icon.svg": b"image/svg+xml",
 }
-_ISOLATE, _END_ISOLATE = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
-# What would end the isolate around a text, or go on after it: isolates of its own, and the ends of
-# paragraphs (class B of UAX #9).
-_BEYOND_ISOLATES = dict.fromkeys(range(0x2066, 0x206A), "") | dict.fromkeys(
-    map(ord, "\n\r\x1c\x1d\x1e\x85\u2029"), " "
-)
 _IMMUTABLE = b"cache-control: public, max-age=31536000, immutable"
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
@@ -125,11 +120,6 @@ class Templates:
 def templates(zone: ZoneInfo) -> Templates:
     """Return the templates of this process: each is compiled once, whatever serves it."""
     return Templates(zone)
-
-
-def isolated(text: str) -> str:
-    """Return a text whose direction changes nothing around it, as ``<bdi>`` does in markup."""
-    return f"{_ISOLATE}{text.translate(_BEYOND_ISOLATES)}{_END_ISOLATE}"
 
 
 def _breakable(text: str) -> Markup:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from petstore.console.charts import Bars, bars, percent_of
 from petstore.console.downloads import SEPARATOR, CsvDownload, amount_cell, delimiter_of
 from petstore.console.forms import Field, FieldSet, ShownForm, Texts
+from petstore.console.numbers import Bars, bars, percent_of
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.domain.csv_files import csv_writer
 from petstore.errors import InvalidParameter, PetstoreError

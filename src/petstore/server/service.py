@@ -125,8 +125,8 @@ def _warn_if_open_to_others(path: Path) -> None:
     mode = path.stat().st_mode & 0o777
     if mode & 0o077:
         _LOG.warning(
-            "others than its owner may open %s (mode %04o): they could read everything, or stop"
-            " all changes by a lock; chmod 600 keeps them out",
+            "%s is accessible to other users (mode %04o), who could read everything or block all"
+            " changes; run chmod 600",
             path,
             mode,
         )
