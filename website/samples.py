@@ -72,10 +72,6 @@ _CALLS = {
     "getPerson": "person = client.people.get(5)",
     "updatePerson": 'person = client.people.update(5, role="manager")',
     "invitePerson": "link = client.people.invite(5).invitation.url",
-    "listPersonDevices": (
-        "for device in client.people.devices(5):\n    print(device.name, device.last_used_at)"
-    ),
-    "endPersonDevice": "client.people.end(5, 7)",
     "listDeprecations": (
         "for use in client.keys.deprecations():\n    print(use.key_name, use.operation, use.calls)"
     ),

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from petstore.events.examples import example_of
 from petstore.events.model import EVENT_TYPES, EventType
+from petstore.interface.openapi.events import example_of
 from petstore_client import (
     Client,
     NoResponse,
@@ -26,6 +26,7 @@ EVENT = {
     "resource": "pet/7",
     "sequence": 41,
     "data": {"id": 7, "name": "Bella", "categoryId": 1},
+    "actor": {"type": "service"},
 }
 
 

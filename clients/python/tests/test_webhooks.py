@@ -24,6 +24,7 @@ EVENT = {
     "resource": "pet/7",
     "sequence": 41,
     "data": {"id": 7, "name": "Bella", "categoryId": 1},
+    "actor": {"type": "service"},
     "tomorrow": "unknown members pass",
 }
 BODY = json.dumps(EVENT).encode()
@@ -51,7 +52,7 @@ def test_a_delivery_is_a_typed_event() -> None:
     assert isinstance(event, PetCreated)
     assert event.data == Pet(id=7, name="Bella", category_id=1)
     assert event.timestamp == datetime(2026, 11, 22, 10, 0, 0, 123000, UTC)
-    assert (event.previous, event.actor, event.request_id) == (None, None, None)
+    assert (event.previous, event.actor.type, event.request_id) == (None, "service", None)
     assert verify(BODY.decode(), sign(), [SECRET], clock=now) == event
 
 

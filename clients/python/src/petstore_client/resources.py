@@ -26,7 +26,6 @@ from petstore_client.models import (
     Order,
     OrderStatus,
     Person,
-    PersonDevice,
     PersonRole,
     PersonWithInvitation,
     Pet,
@@ -847,30 +846,6 @@ class People(Resource[D]):
             idempotency_key: A name for this call. Made again with the same one, it acts once.
         """
         return called(PersonWithInvitation, "POST", "/people/{person_id}/invite", locals())
-
-    @listing
-    def devices(self, person_id: int, *, limit: int | None = None) -> Listing[PersonDevice]:
-        """List where a person is signed in.
-
-        Returns the devices on which a person is signed in, the last used first. Your key needs the
-        scope ``keys:admin``.
-
-        Args:
-            limit: The size of a page, from 1 to 100. By default 100.
-        """
-        return listed(PersonDevice, "/people/{person_id}/devices", locals())
-
-    @operation
-    def end(self, person_id: int, device_id: int, *, if_match: str | None = None) -> Call[None]:
-        """Sign a person out on a device.
-
-        Signs a person out on one device, within a second everywhere. They can sign in there again.
-        Your key needs the scope ``keys:admin``. Raises ``OutcomeUnknown``.
-
-        Args:
-            if_match: The ``etag`` of the version to change. A later version is left as it is.
-        """
-        return called(NoneType, "DELETE", "/people/{person_id}/devices/{device_id}", locals())
 
 
 class KeyUsage(Resource[D]):
