@@ -1,5 +1,6 @@
 """``--json``: of every command, and of every failure."""
 
+import csv
 import json
 import re
 import secrets
@@ -83,6 +84,27 @@ def test_the_cursor_of_a_list_leads_through_all_of_it(shop: Shop) -> None:
     assert said is not None
     rest = shop(*asked, "--json", "--cursor", said[1])
     assert ([pet["id"] for pet in json.loads(rest.stdout)], rest.stderr) == (ids[2:], "")
+
+
+def test_a_list_is_printed_as_csv_that_is_safe_in_a_spreadsheet() -> None:
+    webhook = {"id": 7, "url": "https://a.b", "types": ["pet.created"], "enabled": True}
+    webhook |= {"createdAt": "2026-12-01T12:00:00Z", "owner": {"type": "key", "id": 3}}
+    with odd_service(response(200, [webhook | {"description": "=1+1"}])) as service:
+        shop = Shop(service.url, "a-key")
+        head, row = csv.reader(shop.succeed("webhooks", "list", "--csv").splitlines())
+        both = shop("webhooks", "list", "--csv", "--json")
+    assert (
+        dict(zip(head, row, strict=True)).items()
+        >= {
+            "id": "7",
+            "types": '["pet.created"]',
+            "enabled": "true",
+            "description": "'=1+1",
+            "lastSuccessAt": "",
+        }.items()
+    )
+    assert both.exit_code == 2
+    assert refusal(both.stderr)["message"] == "--json and --csv cannot be used together"
 
 
 def test_a_short_page_is_followed_by_no_more_than_is_wanted() -> None:

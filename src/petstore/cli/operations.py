@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from keyword import iskeyword
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import click
 import msgspec
@@ -26,7 +26,14 @@ from petstore.cli.options import (
     duration_text,
     json_option,
 )
-from petstore.cli.output import Secret, print_json, print_resource, print_secret, print_table
+from petstore.cli.output import (
+    Secret,
+    print_csv,
+    print_json,
+    print_resource,
+    print_secret,
+    print_table,
+)
 from petstore.clock import SECOND
 from petstore.domain.fields import INT64_MIN
 from petstore.domain.names import MAX_SEARCHED, name_key
@@ -275,9 +282,20 @@ class OperationCommand(click.Command):
             named = f"{self.operation.resource}".capitalize()
             click.echo(f"{named} {ids[-1]} {done}.", err=True)
 
-    def _list(self, listed: Callable[..., "Listed[Any]"], *, as_json: bool, **asked: Any) -> None:
+    def _list(
+        self, listed: Callable[..., "Listed[Any]"], *, as_json: bool, as_csv: bool, **asked: Any
+    ) -> None:
+        if as_json and as_csv:
+            msg = "--json and --csv cannot be used together"
+            raise click.UsageError(msg)
         rows, cursor = _read(listed, **asked)
-        print_json(rows) if as_json else print_table(rows, self._columns)
+        if as_json:
+            print_json(rows)
+        elif as_csv:
+            (item,) = get_args(self.operation.success.content)
+            print_csv(item.__struct_encode_fields__, rows)
+        else:
+            print_table(rows, self._columns)
         if cursor is not None:
             click.echo(f"(there are more: see --all, --limit, or --cursor {cursor})", err=True)
 
@@ -300,7 +318,10 @@ def _list_options(command: Command) -> Command:
     )
     is_all = click.option("--all", "is_all", is_flag=True, help="Fetch all pages.")
     cursor = click.option("--cursor", type=TEXT, help="Start where an earlier list has ended.")
-    return limit(is_all(cursor(command)))
+    as_csv = click.option(
+        "--csv", "as_csv", is_flag=True, help="Print CSV that is safe in a spreadsheet."
+    )
+    return limit(is_all(cursor(as_csv(command))))
 
 
 def _read(

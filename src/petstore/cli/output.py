@@ -16,6 +16,7 @@ import click
 
 from petstore.clock import SECOND, rfc3339
 from petstore.console.numbers import money_in_words
+from petstore.domain.csv_files import csv_writer
 from petstore.domain.plans import UNLIMITED
 from petstore.errors import PetstoreError
 from petstore.settings import SettingError
@@ -147,6 +148,17 @@ def drop_unwritten() -> None:
 
 def print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2))
+
+
+def print_csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
+    write = csv_writer(text_output(), columns, spreadsheet_safe=True)
+    for row in rows:
+        write(
+            {
+                name: json.dumps(value) if isinstance(value, bool | list | dict) else value
+                for name, value in row.items()
+            }
+        )
 
 
 class JsonFailure(click.ClickException):
