@@ -19,10 +19,9 @@ from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.observed import Collector, attributes, collecting, observed_service
 from support.postgres import PostgresServer
-from support.process import free_port
+from support.process import StartServer, free_port
 from support.redis_limiters import OF_ADDRESS
 from support.redis_server import redis_server
-from support.servers import StartServer
 from support.stores import open_store
 from support.waiting import eventually
 
