@@ -82,24 +82,6 @@ def test_a_file_is_previewed_and_imported(page: Page, name: str) -> None:
     find(page, f"{name} II")
 
 
-def test_several_pets_are_changed_and_deleted_and_both_undone(page: Page, name: str) -> None:
-    add(page, name)
-    open_page(page, "Pets")
-    expect(page.get_by_label("Select all on this page")).to_be_hidden()
-    page.locator("tr", has_text=name).get_by_role("checkbox").check()
-    page.locator("#selection [name=status]").select_option("sold")
-    page.get_by_role("button", name="Change", exact=True).click()
-    expect(page.locator(".notice")).to_contain_text("1 pet is sold.")
-    page.get_by_role("button", name="Undo").click()
-    expect(page.locator(".notice")).to_contain_text("1 pet is as before.")
-    page.locator("tr", has_text=name).get_by_role("checkbox").check()
-    page.get_by_role("button", name="Delete…").click()
-    page.get_by_role("button", name="Delete 1 pet").click()
-    expect(page.locator(".notice")).to_contain_text("1 pet is deleted.")
-    page.get_by_role("button", name="Add them again, with new numbers").click()
-    find(page, name)
-
-
 def test_a_link_from_another_site_keeps_the_person_signed_in(
     shop: ServerProcess, page: Page
 ) -> None:
