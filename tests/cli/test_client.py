@@ -110,9 +110,7 @@ def test_a_refusal_is_one_safe_line(
         response(302, b"", Location="https://elsewhere.example/"),
     ],
 )
-def test_a_response_that_is_not_from_a_petstore_service_is_reported(
-    set_up: SetUp, odd: bytes
-) -> None:
+def test_a_response_of_another_service_is_reported(set_up: SetUp, odd: bytes) -> None:
     setup = set_up(odd, CREATED)
     exit_status, words = setup.fail(GET)
     assert exit_status == ExitStatus.SERVICE

@@ -159,9 +159,7 @@ async def test_a_form_of_a_stranger_is_small(service: Service) -> None:
     assert "Sign in again, and then fill in the form again." in words(lost)
 
 
-async def test_a_password_that_changes_while_it_is_checked_signs_nobody_in(
-    shop: Service,
-) -> None:
+async def test_a_password_that_changes_during_its_check_signs_nobody_in(shop: Service) -> None:
     turns = shop.app.services.admission.passwords
     with await turns.take("a"), await turns.take("b"):
         waiting = asyncio.create_task(sign_in_from(shop, "192.0.2.1", password=PASSWORD))
@@ -178,9 +176,7 @@ async def test_a_password_that_changes_while_it_is_checked_signs_nobody_in(
 # The session
 
 
-async def test_a_session_ends_half_an_hour_after_its_last_use_unless_it_stays(
-    service: Service,
-) -> None:
+async def test_a_session_ends_half_an_hour_after_its_last_use(service: Service) -> None:
     person = await person_at(service)
     stays = newcomer(service)
     assert (await sign_in(stays, stays="true")).status_code == 303
@@ -194,9 +190,7 @@ async def test_a_session_ends_half_an_hour_after_its_last_use_unless_it_stays(
     assert "you did nothing here for a while" in words(await stays.get("/sign-in"))
 
 
-async def test_only_the_cookie_of_a_session_that_stays_outlives_the_browser(
-    service: Service,
-) -> None:
+async def test_only_a_session_that_stays_outlives_the_browser(service: Service) -> None:
     await add_with_password(service)
     lasts = f"; Max-Age={30 * DAY // SECOND}"
     for wanted, is_lasting in (({}, False), ({"stays": "true"}, True), ({"stays": "no"}, False)):
@@ -205,9 +199,7 @@ async def test_only_the_cookie_of_a_session_that_stays_outlives_the_browser(
         assert "HttpOnly; SameSite=Strict" in cookies["petstore_console"]
 
 
-async def test_the_cookie_of_a_session_that_stays_is_renewed_as_it_is_used(
-    service: Service,
-) -> None:
+async def test_the_cookie_of_a_session_that_stays_is_renewed_by_use(service: Service) -> None:
     person = await person_at(service, stays=True)
     secret = person.client.cookies["petstore_console"]
     for minutes, is_renewed in ((0, False), (1, True), (0, False), (60, True)):

@@ -82,9 +82,7 @@ def test_a_file_is_previewed_and_imported(page: Page, name: str) -> None:
     find(page, f"{name} II")
 
 
-def test_a_link_from_another_site_keeps_the_person_signed_in(
-    shop: ServerProcess, page: Page
-) -> None:
+def test_a_link_from_elsewhere_keeps_the_person_signed_in(shop: ServerProcess, page: Page) -> None:
     wanted = f"{shop.url}/console/account"
     link = f'<a href="{wanted}">Your account</a>'
     mail = "http://mail.example/"

@@ -123,9 +123,7 @@ async def test_the_page_begins_with_what_is_to_decide(
     assert "No column is chosen for the names." not in words(page).partition("Discard")[2]
 
 
-async def test_a_category_of_the_file_can_mean_one_of_the_store(
-    staff: Visitor, service: Service
-) -> None:
+async def test_a_category_can_mean_one_of_the_store(staff: Visitor, service: Service) -> None:
     path = await preview(staff, "name,category\nRex,Dog\nMia,DOG\nTom,Cats\n")
     page = await staff.get(path)
     assert "Dog, 2 rows" in words(page)

@@ -56,9 +56,7 @@ async def opens(ring: ApiKeyCache, token: str) -> bool:
     return await ring.find(token.encode()) is not None
 
 
-async def test_a_typo_is_refused_without_a_database_query(
-    ring: ApiKeyCache, store: WatchedStore
-) -> None:
+async def test_a_typo_is_refused_without_a_query(ring: ApiKeyCache, store: WatchedStore) -> None:
     token = new_token("production")
     assert not await opens(ring, token[:-1] + ("a" if token[-1] == "b" else "b"))
     assert store.reads == 0

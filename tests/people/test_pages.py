@@ -39,9 +39,7 @@ async def fields_of(visitor: Visitor, person_id: int) -> dict[str, Any]:
 
 
 class TestAdding:
-    async def test_the_link_of_a_new_person_is_shown_once(
-        self, service: Service, ada: Visitor
-    ) -> None:
+    async def test_the_link_of_a_person_shows_once(self, service: Service, ada: Visitor) -> None:
         page = await press(ada, await ada.get("/people/new"), "Add and get the link", **GRACE)
         assert page.status_code == 201
         (secret,) = LINK.findall(page.text)
@@ -117,9 +115,7 @@ class TestInviting:
 
 
 class TestChanging:
-    async def test_a_change_can_be_undone_and_done_again(
-        self, service: Service, ada: Visitor
-    ) -> None:
+    async def test_a_change_is_undone_and_redone(self, service: Service, ada: Visitor) -> None:
         before = await add_active(service.store, service.clock)
         path = f"/people/{before.id}"
         wanted = {"name": "Grace H.", "login": "hopper", "role": "manager"}

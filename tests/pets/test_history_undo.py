@@ -78,9 +78,7 @@ async def test_only_the_last_change_has_one_undo_beside_its_notice(grace: Visito
     assert buttons_of(await earlier(grace)) == []
 
 
-async def test_a_colleague_may_undo_it_and_a_viewer_may_not(
-    service: Service, grace: Visitor
-) -> None:
+async def test_a_colleague_may_undo_it_a_viewer_not(service: Service, grace: Visitor) -> None:
     await grace.submit("/pets/1", name="Bello")
     colleague = await signed_in_person(service, "clerk", "Ada")
     viewer = await signed_in_person(service, "viewer", "Vi")
@@ -137,9 +135,7 @@ async def earlier(grace: Visitor) -> httpx.Response:
 
 
 @pytest.mark.each_database
-async def test_a_deleted_pet_is_added_again_from_its_history_once(
-    service: Service, grace: Visitor
-) -> None:
+async def test_a_deleted_pet_is_added_again_once(service: Service, grace: Visitor) -> None:
     deleted = await grace.submit("/pets/1/delete")
     gone = await pet(grace)
     assert gone.status_code == 404

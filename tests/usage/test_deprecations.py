@@ -165,9 +165,7 @@ async def calls(store: Store, clock: ManualClock) -> Calls:
     return Calls(store, clock)
 
 
-async def test_the_days_add_up_and_the_latest_has_the_last_call(
-    calls: Calls, clock: ManualClock
-) -> None:
+async def test_the_days_add_up_to_the_last_call(calls: Calls, clock: ManualClock) -> None:
     for day in range(3):
         await calls.call(*(day + 1) * ["getPet"], user_agent=b"shop/%d" % day)
         clock.now += DAY

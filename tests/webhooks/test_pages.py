@@ -28,9 +28,7 @@ async def create(visitor: Visitor, **wanted: Any) -> httpx.Response:
     return response
 
 
-async def test_the_owner_of_a_key_that_manages_keys_sees_its_own_webhooks_alone(
-    service: Service,
-) -> None:
+async def test_an_owner_sees_the_own_webhooks_alone(service: Service) -> None:
     await create(await signed_in(service))
     owner = await owner_of_key(service)
     await create(owner, description="Mine")
@@ -169,9 +167,7 @@ async def test_missed_events_are_sent_since_a_time(service: Service, staff: Visi
     assert await service.store.read(select) == [(2,)]  # behind that of the key and the first
 
 
-async def test_a_form_sent_twice_creates_one_webhook_and_one_secret(
-    service: Service, staff: Visitor
-) -> None:
+async def test_a_form_sent_twice_shows_one_secret(service: Service, staff: Visitor) -> None:
     for path, fields in (("/webhooks", HOOK), ("/webhooks/1/rotate", {"graceSeconds": "3600"})):
         opened = await staff.get("/webhooks/new" if path == "/webhooks" else "/webhooks/1")
         form = opened.text.partition(f'action="/console{path}"')[2]
