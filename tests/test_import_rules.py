@@ -117,7 +117,6 @@ def place(module: str) -> str:
 
 @cache
 def is_store(module: str) -> bool:
-    """Return whether a module reads or writes the database, or makes statements that do."""
     if place(module) == "databases":
         return module != "petstore.databases.private_files"
     is_above = ORDER.index(place(module)) > ORDER.index("store")

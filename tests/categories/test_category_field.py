@@ -100,7 +100,7 @@ async def test_the_list_adds_a_category_with_the_pet(service: Service, staff: Vi
     added = await succeed(
         staff, page, "Add the pet", name="Bella", categoryId="+", addedCategory="Cats"
     )
-    assert "Bella is in the store: pet 1, in the new category Cats." in words(added)
+    assert "Added Bella (#1), in the new category Cats." in words(added)
     assert form_of(added, "Add the pet").fields["categoryId"] == "Cats"
     assert [each["name"] for each in await stored(service, staff, "/v1/categories")] == [
         "Dogs",

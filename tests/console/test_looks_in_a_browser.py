@@ -46,10 +46,10 @@ MOVING = """() => [...document.querySelectorAll('*')].filter(element => {
   const style = getComputedStyle(element);
   return style.animationName != 'none' || parseFloat(style.transitionDuration) > 0;
 }).map(element => element.outerHTML.slice(0, 80))"""
-# Whether the sentence goes on from left to right after a name: the "s" of "is" is behind the "i".
+# Whether the sentence goes on from left to right after a name: the "#" is behind the "(".
 RUNS_ON = """() => {
   const text = document.querySelector('.notice p').firstChild;
-  const start = text.data.lastIndexOf('is in the store');
+  const start = text.data.lastIndexOf('(#');
   const [i, s] = [start, start + 1].map(index => {
     const range = document.createRange();
     range.setStart(text, index);
@@ -218,7 +218,7 @@ def test_a_hostile_name_is_shown_as_text(visited: Shop, visit: Visit) -> None:
         page.get_by_label("Name").fill(name)
         page.get_by_label("Category").select_option(hostile)
         page.get_by_role("button", name="Add").click()
-        expect(page.locator(".notice")).to_contain_text(f"{isolated(name)} is in the store")
+        expect(page.locator(".notice")).to_contain_text(f"Added {isolated(name)}")
         assert page.evaluate(RUNS_ON), name
         assert page.evaluate(TOO_WIDE) == []
     page.goto(visited.address("/pets"))

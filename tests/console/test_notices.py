@@ -36,7 +36,7 @@ async def test_a_change_and_its_notice_are_one_commit(
         return await write(unit)
 
     monkeypatch.setattr(service.store, "write", counted)
-    assert "is in the store" in words(await staff.submit("/pets", **BELLA))
+    assert "Added Bella" in words(await staff.submit("/pets", **BELLA))
     # The limiter saves its counts every half second, whatever happens.
     assert [name for name in written if name != "_save"] == ["create_pet"]
 
@@ -49,7 +49,7 @@ async def test_a_notice_shows_once_and_in_its_own_session(service: Service, staf
     other.client.cookies.set(NAME, staff.client.cookies[NAME])
     for visitor, shown in ((other, False), (staff, True), (staff, False)):
         page = await visitor.client.get(done.headers["location"])
-        assert ("Bella is in the store" in words(page)) == shown
+        assert ("Added Bella" in words(page)) == shown
 
 
 @pytest.mark.usefixtures("dogs")
@@ -57,7 +57,7 @@ async def test_a_refresh_leaves_the_notice_to_the_page_that_a_person_opens(staff
     done = await staff.post("/pets", **BELLA)
     target = done.headers["location"]
     await staff.client.get(target, headers={"Console-Refresh": "1"})
-    assert "Bella is in the store" in words(await staff.client.get(target))
+    assert "Added Bella" in words(await staff.client.get(target))
 
 
 @pytest.mark.parametrize("path", ["/sign-in", "/link/x"])

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from time import monotonic
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ async def test_no_request_fails_after_an_idle_time(
     async with way_to(postgres.port) as database, way_to(redis.port) as limits:
         url = postgres_url.replace(str(postgres.port), database.url.rpartition(":")[2])
         # In between, no background work uses the connections.
-        quiet = {"key_refresh_seconds": 3600, "limits_save_seconds": 3600}
+        quiet: dict[str, Any] = {"key_refresh_seconds": 3600, "limits_save_seconds": 3600}
         async with running_service(url, redis=limits.url, **quiet) as service:
             token = (await service.issue()).token
             for idle, (method, path) in enumerate(2 * [("POST", "/v1/pets"), ("GET", "/v1/pets")]):

@@ -425,7 +425,6 @@ def signing_in() -> Iterator[Unit[Any]]:
 
 
 def found_own() -> Unit[Caller]:
-    """Find a key that rotates itself."""
     return (yield from find_key(b"a token")) or KEY
 
 

@@ -40,7 +40,6 @@ async def pruned(
     admin_event_days: int = DAYS_KEPT["admin_event_days"],
     history_days: int = DAYS_KEPT["history_days"],
 ) -> None:
-    """Delete what is old by these settings."""
     await prune_all(
         store,
         clock,

@@ -277,12 +277,6 @@ def test_a_running_service_exports_traces_until_it_stops(
     }
 
 
-def test_the_trace_endpoint_setting_enables_tracing(collector: Collector) -> None:
-    (tracing,) = observers_of(Settings(trace_endpoint=collector.endpoint), None)
-    assert isinstance(tracing, Tracing)
-    assert observers_of(Settings(), None) == []
-
-
 @pytest.mark.parametrize(
     "variable",
     [

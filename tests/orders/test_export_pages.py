@@ -2,11 +2,13 @@
 
 import csv
 import io
+from collections.abc import Sequence
 
 import httpx
 import pytest
 
 from petstore.categories.model import CategoryCreate
+from petstore.databases.contract import Row, Statement
 from petstore.pets.model import NewPet
 from support.changes import create_category, create_pets
 from support.service import Service
@@ -96,3 +98,22 @@ async def test_a_file_has_what_a_person_chose(shop: Visitor) -> None:
     assert "Sold to: expected a date" in words(refused)
     nothing = await shop.get(FILE, find="nobody")
     assert saved(nothing) == []
+
+
+async def test_a_page_of_orders_asks_once_who_sold_them(
+    shop: Visitor, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[str]()
+    await shop.submit("/pets", name="Mia", categoryId="1", status="available")
+    await shop.submit("/pets/3/sell")
+    read = service.store.read
+
+    async def counted(statement: Statement) -> Sequence[Row]:
+        asked.append(statement.name)
+        return await read(statement)
+
+    monkeypatch.setattr(service.store, "read", counted)
+    rows = saved(await shop.get(FILE, status="delivered"))
+    assert [row["soldBy"] for row in rows] == ["test", "test"]
+    assert asked.count("select_deliverers") == 1
+    assert "select_events" not in asked

@@ -276,7 +276,8 @@ def test_an_amount_keeps_the_currency_in_which_it_was_set() -> None:
     assert dated == order("delivered", ship_date=CHRISTMAS)
     dollars = order(amount=5, currency="USD")
     assert changed(dollars, note="Hi") == order(amount=5, currency="USD", note="Hi")
-    assert changed(dollars, amount=5) == order(amount=5, currency="EUR")
+    assert changed(dollars, amount=5) == order(amount=5, currency="USD")
+    assert changed(order(), amount=5) == order(amount=5, currency="EUR")
 
 
 def test_a_reason_and_a_refund_come_with_their_status_alone() -> None:

@@ -71,7 +71,6 @@ async def account_of(store: Store, person_id: int) -> Account:
 
 @pytest.fixture
 async def owner(store: Store, clock: ManualClock) -> Door:
-    """The owner of a key."""
     issued = await issue(store, clock, scopes=frozenset({"keys:admin"}))
     key = await stored_key(store, issued.id)
     return Door(store, clock, key, digest(issued.token.encode("ascii")))
@@ -79,7 +78,6 @@ async def owner(store: Store, clock: ManualClock) -> Door:
 
 @pytest.fixture
 async def grace(store: Store, clock: ManualClock) -> Door:
-    """An administrator with a password."""
     person = await add_active(store, clock, role="administrator")
     account = await account_of(store, person.id)
     return Door(store, clock, account.caller, account.credential)

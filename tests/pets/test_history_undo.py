@@ -141,6 +141,6 @@ async def test_a_deleted_pet_is_added_again_once(service: Service, grace: Visito
     assert gone.status_code == 404
     for page in (deleted, gone, gone):  # the notice has it, too
         added = await succeed(grace, page, AGAIN)
-        assert "Bella is in the store: pet 2." in words(added)
+        assert "Added Bella (#2)." in words(added)
     assert await stored(service, 2) == ("Bella", 1, "available")
     assert (await pet(grace, 3)).status_code == 404

@@ -69,7 +69,7 @@ async def test_the_form_is_ready_for_the_next_pet(service: Service, staff: Visit
     page = await staff.submit("/pets", **BELLA | {"categoryId": "dOGS", "status": ""})
     kept = form_of(page, "Add the pet").fields
     assert (kept["name"], kept["categoryId"], kept["status"]) == ("", "Dogs", "")
-    assert "Bella is in the store: pet 1." in words(page)
+    assert "Added Bella (#1)." in words(page)
     assert "Bella is deleted." in words(await succeed(staff, page, "Undo"))
     assert await stored(service, staff) == []
 
@@ -91,7 +91,7 @@ def added_last(page: httpx.Response) -> list[str]:
 async def test_the_last_ten_that_the_person_added_stand_below_each_with_undo(
     service: Service, staff: Visitor, other: Visitor
 ) -> None:
-    assert "Added last" not in words(await staff.get("/pets/new"))
+    assert "Recently added" not in words(await staff.get("/pets/new"))
     for number in range(11):
         await staff.submit("/pets", **BELLA | {"name": f"Rex {number}"})
     page = await other.submit("/pets", **BELLA)
@@ -193,9 +193,9 @@ async def test_the_list_keeps_its_place(service: Service, staff: Visitor) -> Non
     ("status", "buttons", "choices"),
     [
         ("available", ["Sell Bella", "Reserve"], ["available", "pending", "sold", ""]),
-        ("pending", ["Mark as sold", "Make available"], ["pending", "available", "sold"]),
-        ("sold", ["Make available"], ["sold", "available"]),
-        ("", ["Mark as sold", "Make available"], ["", "available", "pending", "sold"]),
+        ("pending", ["Sell Bella", "Reserve"], ["pending", "available", "sold"]),
+        ("sold", ["Sell Bella"], ["sold", "available"]),
+        ("", ["Sell Bella", "Reserve"], ["", "available", "pending", "sold"]),
     ],
 )
 async def test_only_allowed_status_changes_are_offered(
@@ -264,7 +264,7 @@ async def test_a_reservation_links_to_its_order(service: Service, staff: Visitor
     response = await press(staff, await added(staff), "Reserve")
     assert response.headers["location"] == "/console/orders/1"
     page = await staff.get("/pets/1")
-    assert "Order 1 reserves the pet." in words(page)
+    assert "Reserved Bella until tomorrow 12:00 (order 1)." in words(page)
     assert form_of(page, "Undo").path == "/orders/1/cancel"
     page = await staff.get("/pets/1")
     assert '<a href="/console/orders/1">Order 1</a>' in page.text

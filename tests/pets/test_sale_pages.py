@@ -93,6 +93,30 @@ async def test_a_reservation_keeps_what_was_typed(grace: Visitor) -> None:
     assert kept.items() >= (typed | {"amount": "1249.50"}).items()
 
 
+@pytest.mark.parametrize(
+    ("status", "button"), [("", "Reserve"), ("", "Sell Rex"), ("sold", "Sell Rex")]
+)
+async def test_a_pet_without_an_order_is_sold_whatever_its_status(
+    grace: Visitor, status: str, button: str
+) -> None:
+    await grace.submit("/pets", name="Rex", categoryId="1", status=status)
+    page = await grace.get("/pets/2")
+    for _ in range(2):  # clicks
+        sold = await succeed(grace, page, button, buyer="Ada")
+        assert "order 1)." in words(sold)
+
+
+async def test_a_pet_that_changed_meanwhile_is_not_made_available_to_be_sold(
+    grace: Visitor,
+) -> None:
+    await grace.submit("/pets", name="Rex", categoryId="1", status="")
+    page = await grace.get("/pets/2")
+    await succeed(grace, page, "Save", status="pending")
+    refused = await press(grace, page, "Sell Rex")
+    assert refused.status_code == 409
+    assert form_of(refused, "Save").fields["status"] == "pending"
+
+
 async def test_who_sells_second_learns_who_was_faster(service: Service, grace: Visitor) -> None:
     ada = await signed_in_person(service, "clerk", "Ada")
     page = await ada.get("/pets/1")

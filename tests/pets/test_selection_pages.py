@@ -141,8 +141,8 @@ async def test_what_could_not_be_done_is_listed_with_its_reason(grace: Visitor) 
     assert "2 pets are pending. 1 pet was pending already." in words(page)
     assert "3 pets were left as they are" in words(page)
     assert reasons(page) == {
-        2: "Somebody changed it meanwhile.",
-        3: "Somebody deleted it.",
+        2: "Another person changed it meanwhile.",
+        3: "It was deleted meanwhile.",
         5: "Sold can become available, not pending",
     }
     assert "Pet 3" in words(page)
@@ -203,7 +203,7 @@ async def test_a_double_click_and_two_tabs_change_once(service: Service, grace: 
     clicks = (grace.post(PATH, pet=shown, status="sold") for _ in range(3))
     pages = [await page_after(grace, done) for done in await asyncio.gather(*clicks)]
     told = sorted(words(page)[:22] for page in pages)
-    assert told == ["2 pets are sold. Undo "[:22], *["2 pets were sold alrea"] * 2]
+    assert told == ["2 pets are sold. This ", *["2 pets were sold alrea"] * 2]
     sql = "SELECT resource, actor, request_id FROM events WHERE type = 'pet.updated'"
     events = await service.store.read(Statement(sql))
     assert sorted(each[:2] for each in events) == [
@@ -220,7 +220,7 @@ async def test_an_undo_is_for_the_one_who_did_it_and_once(service: Service, grac
     page = await page_after(grace, await send(grace, PATH, [1], status="sold"))
     other = await signed_in_person(service, "clerk", "Ada")
     left = await other.post(UNDO, **form_of(page, "Undo").fields)
-    assert reasons(left) == {1: "Somebody changed it meanwhile."}
+    assert reasons(left) == {1: "Another person changed it meanwhile."}
     assert await statuses(service) == ["sold"]
     await succeed(grace, page, "Undo")
     again = await succeed(grace, page, "Undo")
@@ -265,7 +265,7 @@ async def test_a_reserved_or_changed_pet_stays(service: Service, grace: Visitor)
     assert "1 pet is deleted. 1 pet was deleted already." in words(left)
     assert reasons(left) == {
         1: "An order reserves it. Deliver or cancel the order first.",
-        2: "Somebody changed it meanwhile.",
+        2: "Another person changed it meanwhile.",
     }
     assert [*await stored(service)] == [1, 2]
 

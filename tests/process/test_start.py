@@ -102,7 +102,6 @@ def test_sighup_changes_nothing_from_the_first_moments_on(tmp_path: Path) -> Non
 
 
 def listens(port: int) -> bool:
-    """Return whether a port accepts connections."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 

@@ -130,7 +130,6 @@ def _full_file() -> tuple[bytes, str]:
 
 
 def contents(database: str) -> dict[str, list[tuple[Any, ...]]]:
-    """Return the rows of every table, and the pets of each status."""
     columns = columns_of(database)
     selects = {
         table.name: f"SELECT {', '.join(columns[table.name])} FROM {table.name}"  # noqa: S608
@@ -166,7 +165,6 @@ def assert_of_one_moment(
 
 
 def query(database: str, sql: str) -> list[tuple[Any, ...]]:
-    """Run one statement on a database of either kind, and return its rows."""
     if not is_postgres(database):
         connection = apsw.Connection(str(sqlite_path(database)))
         try:

@@ -49,7 +49,6 @@ class Way(FakeServer):
         self.forgotten = len(self.callers)
 
     def cut(self) -> None:
-        """End every connection that goes this way; later ones may."""
         for caller in self.callers:
             caller.close()
         self.callers.clear()

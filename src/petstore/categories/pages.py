@@ -181,7 +181,7 @@ async def _get(request: PageRequest) -> Result[Any]:
 
 
 def _not_found(request: PageRequest) -> NotFound:
-    return NotFound(f"there is no category {request.path_id}; somebody may have deleted it")
+    return NotFound(f"there is no category {request.path_id}; it may have been deleted")
 
 
 def category_text(category_id: int, names: Mapping[int, str]) -> str:
@@ -260,7 +260,7 @@ def _is_valid(request: PageRequest, operation_id: str, body: Mapping[str, Any]) 
 
 
 async def add_category(request: PageRequest, name: str) -> int | None:
-    """Return the id of a new category, or of the one that somebody else has just added."""
+    """Return the id of a new category, or of one that was just added."""
     try:
         created = await request.execute("createCategory", {"name": name}, if_match="")
     except CategoryNameTaken:

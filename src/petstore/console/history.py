@@ -19,7 +19,7 @@ from petstore.console.page import HOME, PageRequest, Undo
 from petstore.console.templates import shown_time
 from petstore.errors import CursorExpired, InvalidParameter, NotFound
 from petstore.events.model import IN_FEED, Event, Position, author_text
-from petstore.events.store import orders_at
+from petstore.events.store import deliverers_of, orders_at
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.keys.store import names_of_callers
@@ -215,6 +215,13 @@ async def lines_of(
         )
         for each in events
     ]
+
+
+async def sellers_of(request: PageRequest, orders: Collection[int]) -> dict[int, str]:
+    """Return who delivered orders, by their ids, as far as events are kept."""
+    found = await deliverers_of(request.services.store, orders)
+    names = await names_of(request, {*found.values()})
+    return {order_id: names[author] for order_id, author in found.items()}
 
 
 async def is_by_order(request: PageRequest, event: PastEvent) -> bool:

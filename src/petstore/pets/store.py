@@ -139,7 +139,7 @@ def create_pet(change: Change, new: NewPet) -> Unit[Pet]:
         yield from require_category(new.category_id)
     values = PETS.values(new, _GIVEN)
     ((pet_id,),) = yield Statement(_INSERT_ONE, values, returns_id="pets", name="insert_pet")
-    yield from _WORDS.add([(pet_id, terms_of(new.name))])
+    yield from _WORDS.add({pet_id: terms_of(new.name)})
     pet = Pet(pet_id, *astuple(new))
     yield change.record(resource_event("pet.created", pet))
     return pet
@@ -161,7 +161,7 @@ def create_pets(
             f" RETURNING {PETS.columns}"
         )
         pets = [*map(PETS.read, sorted((yield Statement(sql, values, name="insert_pets"))))]
-        yield from _WORDS.add((pet.id, known.get(pet.name) or terms_of(pet.name)) for pet in pets)
+        yield from _WORDS.add({pet.id: known.get(pet.name) or terms_of(pet.name) for pet in pets})
         yield change.record(*(resource_event("pet.created", pet) for pet in pets))
         created += pets
     return created
