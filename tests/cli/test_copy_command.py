@@ -86,13 +86,6 @@ def test_a_target_that_is_not_empty_is_refused(full: str, postgres_url: str) -> 
     assert contents(postgres_url) == before
 
 
-def test_what_others_added_to_the_source_stays_there(full: str, postgres_url: str) -> None:
-    before = contents(full)
-    query(full, "ALTER TABLE usage ADD COLUMN remark TEXT; CREATE TABLE _litestream_seq (id)")
-    assert copy(full, postgres_url).exit_code == 0
-    assert contents(postgres_url) == before
-
-
 def test_a_password_is_never_shown(full: str, postgres: PostgresServer) -> None:
     target = postgres.url("nowhere").replace("petstore@", "petstore:geheim@")
     for result in (copy(full, target), copy(target, full), copy(full, target.replace("@", "/x@"))):

@@ -114,26 +114,6 @@ def sale(buyer: str = "Jane") -> OrderCreate:
     return OrderCreate(1, buyer=buyer, note="Paid.", amount=500, complete=True)
 
 
-async def test_a_sale_over_the_counter_delivers_and_sells(store: Store) -> None:
-    await add(store)
-    sold = await store.write(
-        place_order(Change(NOW, reservation_minutes=1, currency="EUR"), sale())
-    )
-    assert sold == await get_order(store, 1)
-    assert (sold.status, sold.complete, sold.amount, sold.currency) == (
-        *("delivered", True, 500, "EUR"),
-    )
-    assert sold.placed_at == sold.delivered_at == utc(NOW)
-    assert (sold.approved_at, sold.reserved_until) == (UNSET, UNSET)
-    assert await status_of(store) == "sold"
-    with pytest.raises(PetNotAvailable, match=r"^pet 1 is sold; "):
-        await store.write(place_order(Change(NOW), sale()))
-    assert await events_of(store) == [
-        ("order.delivered", "order/1", "delivered", None),
-        ("pet.updated", "pet/1", "sold", {"status": "available"}),
-    ]
-
-
 RETURN = OrderPatch(status="returned", return_reason="Wrong pet")
 
 

@@ -78,18 +78,6 @@ async def test_only_the_last_change_has_one_undo_beside_its_notice(grace: Visito
     assert buttons_of(await earlier(grace)) == []
 
 
-async def test_a_colleague_may_undo_it_a_viewer_not(service: Service, grace: Visitor) -> None:
-    await grace.submit("/pets/1", name="Bello")
-    colleague = await signed_in_person(service, "clerk", "Ada")
-    viewer = await signed_in_person(service, "viewer", "Vi")
-    assert await offered(colleague) == {UNDO}
-    assert await offered(viewer) == set()
-    refused = await press(viewer, await pet(colleague), UNDO)
-    assert refused.status_code == 403
-    await succeed(colleague, await pet(colleague), UNDO)
-    assert name_of(await pet(grace)) == "Bella"
-
-
 @pytest.mark.parametrize(
     ("moves", "offer"),
     [

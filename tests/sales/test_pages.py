@@ -1,20 +1,19 @@
 """The page of sales: any range, by day and by category, on screen and as CSV."""
 
 import re
-from pathlib import Path
 
 import httpx
 import pytest
 
 from petstore.categories.model import CategoryCreate
-from petstore.clock import DAY, HOUR, Milliseconds
+from petstore.clock import DAY, Milliseconds
 from petstore.events.store import Change
 from petstore.orders.model import OrderCreate, OrderPatch
 from petstore.orders.store import place_order, update_order
 from petstore.pets.model import NewPet
 from support.changes import create_category, create_pets
 from support.manual_clock import ManualClock
-from support.service import Service, running_service
+from support.service import Service
 from support.visitor import Visitor, signed_in
 from support.visitor import words as words_of
 
@@ -115,15 +114,6 @@ async def test_categories_are_listed_the_largest_first(service: Service, ada: Vi
         "category 2 1 €0.00 €0.00 33%",
     ]
     assert "$10.00 3 orders, $3.33 on average €0.00 3 orders" in words(page)
-
-
-async def test_the_days_are_those_of_the_shop(database: Path, clock: ManualClock) -> None:
-    zone = "Pacific/Kiritimati"  # where it is Wednesday
-    async with running_service(database, clock, time_zone=zone) as service:
-        await sell(service, NOON - 2 * HOUR, 700)
-        page = await (await signed_in(service)).get("/sales")
-        assert "Times in Pacific/Kiritimati." in page.text
-        assert "Wed 2 Dec 2026 (so far) 1 $7.00" in rows(page, "Sales by day")
 
 
 async def test_a_return_is_a_minus_on_its_own_day(service: Service, ada: Visitor) -> None:

@@ -178,12 +178,6 @@ async def test_the_days_add_up_to_the_last_call(calls: Calls, clock: ManualClock
     assert (await calls.page()).items == []
 
 
-async def test_a_list_continues_after_an_operation_that_was_removed(calls: Calls) -> None:
-    for key_id in (1, 2):
-        await calls.call("findPet", key_id=key_id)
-    assert [use.key_id for use in (await calls.page(1_999)).items] == [1, 2]
-
-
 # The sunset
 
 
