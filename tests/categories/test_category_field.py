@@ -129,7 +129,18 @@ async def test_two_people_add_the_same_category_once(service: Service, staff: Vi
     assert {pet["categoryId"] for pet in await stored(service, staff)} == {1}
 
 
-async def test_a_failure_after_adding_a_category_is_told(service: Service, staff: Visitor) -> None:
+async def test_no_category_is_added_for_a_pet_that_is_refused(
+    service: Service, staff: Visitor
+) -> None:
+    sent = {"name": " ", "categoryId": "Ferrets", "addedCategory": "Ferrets", "status": ""}
+    refused = await staff.post("/pets", **sent)
+    assert "Fix 2 fields" in words(refused)
+    assert await stored(service, staff, "/v1/categories") == []
+
+
+async def test_a_failure_after_a_category_was_added_is_told(
+    service: Service, staff: Visitor
+) -> None:
     await add(service.store, "Dogs")
     await service.store.write(create_pets([NewPet("Bella", 1, "available")]))
     page = await staff.get("/pets/1")
@@ -196,7 +207,9 @@ async def test_a_name_that_no_category_has_can_be_added(staff: Visitor) -> None:
 
 
 @pytest.mark.parametrize("typed", ["999", "-1", "0"])
-async def test_an_unknown_number_is_refused(service: Service, staff: Visitor, typed: str) -> None:
+async def test_a_pet_gets_no_number_that_is_no_category(
+    service: Service, staff: Visitor, typed: str
+) -> None:
     await add(service.store, "Dogs")
     await service.store.write(create_pets([NewPet("Bella", 1)]))
     refused = await staff.post("/pets", categoryId=typed, **NEW)
@@ -205,6 +218,19 @@ async def test_an_unknown_number_is_refused(service: Service, staff: Visitor, ty
     refused = await press(staff, page, "Save", categoryId=typed)
     assert refused.status_code == 400
     assert [pet["categoryId"] for pet in await stored(service, staff)] == [1]
+
+
+async def test_an_undo_gives_back_a_number_that_is_no_category(
+    service: Service, staff: Visitor
+) -> None:
+    await add(service.store, "Dogs")
+    await service.store.write(create_pets([NewPet("Bella", 7)]))
+    changed = await succeed(staff, await staff.get("/pets/1"), "Save", categoryId="Dogs")
+    undone = await succeed(staff, changed, "Undo")
+    deleted = await succeed(staff, undone, "Redo")
+    deleted = await succeed(staff, await succeed(staff, deleted, "Undo"), "Delete Bella")
+    await succeed(staff, deleted, "Add it again, with a new number")
+    assert await stored(service, staff) == [{"id": 2, "name": "Bella", "categoryId": 7}]
 
 
 async def test_a_hostile_name_is_shown_as_text(service: Service, staff: Visitor) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from support.page_forms import conflict_of, form_of, press, succeed
+from support.page_forms import buttons_of, conflict_of, form_of, press, succeed
 from support.service import Service
 from support.visitor import Visitor, signed_in, words
 
@@ -30,7 +30,9 @@ async def added(visitor: Visitor, name: str = "Dogs", description: str = "") -> 
     return await visitor.get("/categories/1")
 
 
-async def test_a_category_needs_a_name_that_is_free(service: Service, staff: Visitor) -> None:
+async def test_a_category_without_a_name_or_with_one_in_use_is_not_added(
+    service: Service, staff: Visitor
+) -> None:
     await added(staff)
     page = await staff.get("/categories")
     typed = {"name": "", "description": "Great and small."}
@@ -46,7 +48,20 @@ async def test_a_category_needs_a_name_that_is_free(service: Service, staff: Vis
     assert await stored(service, staff) == [{"id": 1, "name": "Dogs"}]
 
 
-async def test_an_added_category_shows_until_it_is_undone(service: Service, staff: Visitor) -> None:
+async def test_without_the_write_scope_a_category_is_read_only(
+    service: Service, staff: Visitor
+) -> None:
+    await added(staff)
+    reader = await signed_in(service, scopes=frozenset({"pets:read"}))
+    for path in ("/categories", "/categories/1"):
+        page = await reader.get(path)
+        assert page.status_code == 200
+        assert buttons_of(page) == []
+
+
+async def test_an_added_category_shows_in_the_list_until_it_is_undone(
+    service: Service, staff: Visitor
+) -> None:
     empty = await staff.get("/categories")
     assert "There are no categories here." in empty.text
     typed = {"name": "Dogs", "description": "Great and small."}
@@ -82,6 +97,15 @@ async def test_a_category_with_pets_cannot_be_deleted(staff: Visitor) -> None:
     assert refused.status_code == 409
     assert "Pets belong to this category, so it cannot be deleted." in words(refused)
     assert 'href="/console/pets?categoryId=1"' in refused.text
+
+
+async def test_undo_adds_a_deleted_category_with_a_new_number(
+    service: Service, staff: Visitor
+) -> None:
+    page = await succeed(staff, await added(staff, "Dogs", "All."), "Delete Dogs")
+    assert "Dogs is deleted." in words(page)
+    await succeed(staff, page, "Add it again, with a new number")
+    assert await stored(service, staff) == [{"id": 2, "name": "Dogs", "description": "All."}]
 
 
 async def test_a_conflict_shows_the_other_change_and_keeps_the_input(

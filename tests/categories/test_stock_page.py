@@ -10,7 +10,7 @@ from petstore.pets.store import MAX_CATEGORIES
 from support.changes import create_category, create_pets
 from support.manual_clock import ManualClock
 from support.service import Service
-from support.visitor import Visitor, signed_in
+from support.visitor import Visitor, signed_in, words
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +35,9 @@ async def test_the_numbers_are_always_current(
     assert await rows(await signed_in(service)) == ["category 1 3 0 1"]
 
 
-async def test_the_category_with_fewest_pets_comes_first(service: Service, staff: Visitor) -> None:
+async def test_the_category_with_the_fewest_pets_comes_first(
+    service: Service, staff: Visitor
+) -> None:
     for name in ("Dogs", "Cats", "Ants"):
         await service.store.write(create_category(CategoryCreate(name)))
     pets = [NewPet("Rex", 1, "available")] * 2 + [NewPet("Mia", 2, "sold")]
@@ -47,8 +49,16 @@ async def test_the_category_with_fewest_pets_comes_first(service: Service, staff
     assert 'rect width="50.0%"' in html
 
 
-async def test_categories_beyond_the_limit_share_a_row(service: Service, staff: Visitor) -> None:
+async def test_more_categories_than_are_counted_share_the_last_row(
+    service: Service, staff: Visitor
+) -> None:
     pets = [NewPet("Rex", number, "available") for number in range(1, MAX_CATEGORIES + 3)]
     await service.store.write(create_pets(pets))
     found = await rows(staff)
     assert (len(found), found[-1]) == (MAX_CATEGORIES + 1, "all other categories 2 0 0")
+
+
+async def test_without_the_right_to_orders_the_stock_is_not_counted(service: Service) -> None:
+    await service.store.write(create_category(CategoryCreate("Dogs")))
+    reader = await signed_in(service, scopes=frozenset({"pets:read"}))
+    assert "Dogs" in words(await reader.get("/categories"))

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -154,6 +155,21 @@ def test_a_backup_is_one_file_that_only_its_owner_can_read(stocked: Command, fil
     assert query(url_of(file), "PRAGMA journal_mode") == [("delete",)]
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_symlink_as_backup_file_is_replaced_with_force(
+    stocked: Command, file: Path, tmp_path: Path, *, is_there: bool
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    if is_there:
+        elsewhere.write_text("of somebody else")
+    file.symlink_to(elsewhere)
+    stocked.succeed("backup", str(file), "--force")
+    assert not file.is_symlink()
+    assert contents(url_of(file)) == contents(url_of(stocked.database))
+    assert not is_there or elsewhere.read_text() == "of somebody else"
+    assert elsewhere.exists() == is_there
+
+
 def test_a_backup_includes_changes_that_are_only_in_the_wal(stocked: Command, file: Path) -> None:
     other = apsw.Connection(str(stocked.database))
     other.execute("INSERT INTO usage VALUES (1, 7, 7)")
@@ -172,6 +188,15 @@ def test_a_damaged_database_is_not_backed_up(stocked: Command, file: Path) -> No
     words = stocked.fail("backup", str(file), status=1)
     assert words.startswith(f"{stocked.database}: it is damaged: ")
     assert list(file.parent.iterdir()) == []
+
+
+def test_the_database_of_another_program_is_not_backed_up(command: Command, file: Path) -> None:
+    with sqlite3.connect(command.database) as other:
+        other.execute("CREATE TABLE notes (text)")
+    other.close()
+    file.parent.mkdir()
+    words = command.fail("backup", str(file), status=1)
+    assert words == f"{command.database}: it contains no petstore store"
 
 
 @pytest.mark.parametrize(
@@ -276,7 +301,9 @@ def test_a_service_in_use_is_not_replaced(start: StartServer, tmp_path: Path) ->
     command.succeed("restore", file, "--force")
 
 
-def test_a_backup_under_load_loses_no_change(start: StartServer, tmp_path: Path) -> None:
+def test_a_backup_under_load_has_every_acknowledged_change(
+    start: StartServer, tmp_path: Path
+) -> None:
     server = start()
     file, restored = str(tmp_path / "backup.db"), Command(tmp_path / "restored.db")
     with Buyers(server, server.issue()) as buyers:
@@ -335,7 +362,9 @@ def test_an_interrupted_run_says_that_nothing_was_changed(
     assert not target.with_name(f"{target.name}.part").exists()
 
 
-def test_the_time_of_a_successful_backup_is_recorded(stocked: Command, file: Path) -> None:
+def test_the_time_of_a_successful_backup_is_recorded_beside_the_database(
+    stocked: Command, file: Path
+) -> None:
     before = time.time()
     stocked.succeed("backup", str(file))
     assert before - 0.001 <= last_backup(stocked.database) <= time.time()

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from petstore.cli.client import CommandFailure, ExitStatus, client_of, count_down, failure_of
@@ -17,6 +18,11 @@ from support.odd_service import HANG_UP, OddService, error, odd_service, respons
 from support.process import free_port
 from support.shop import Shop
 from support.terminal import Terminal, shown_on_terminal
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
 
 REX = {"id": 1, "name": "Rex", "categoryId": 4}
 CREATED = response(201, REX)
@@ -62,6 +68,35 @@ SetUp = Callable[..., Setup]
 
 
 # Refusals
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (400, ExitStatus.REFUSED),
+        (401, ExitStatus.KEY),
+        (403, ExitStatus.KEY),
+        (404, ExitStatus.NOT_FOUND),
+        (405, ExitStatus.FAILED),
+        (409, ExitStatus.CONFLICT),
+        (410, ExitStatus.NOT_FOUND),
+        (412, ExitStatus.CONFLICT),
+        (413, ExitStatus.REFUSED),
+        (415, ExitStatus.FAILED),
+        (422, ExitStatus.REFUSED),
+        (500, ExitStatus.SERVICE),
+        (501, ExitStatus.SERVICE),
+    ],
+)
+@pytest.mark.parametrize("ask", [GET, DELETE])
+def test_the_status_of_a_refusal_decides_the_exit_status(
+    set_up: SetUp, ask: Ask, status: int, expected: ExitStatus
+) -> None:
+    setup = set_up(error(status, message="not so"))
+    ended, words = setup.fail(ask)
+    assert ended == expected
+    assert words == ("not so: check PETSTORE_KEY" if status == 401 else "not so")
+    assert (len(setup.asked), setup.waits) == (1, [])
 
 
 def test_the_documentation_lists_the_exit_status_of_every_refusal(set_up: SetUp) -> None:
@@ -110,7 +145,9 @@ def test_a_refusal_is_one_safe_line(
         response(302, b"", Location="https://elsewhere.example/"),
     ],
 )
-def test_a_response_of_another_service_is_reported(set_up: SetUp, odd: bytes) -> None:
+def test_a_response_that_is_not_from_a_petstore_service_is_reported(
+    set_up: SetUp, odd: bytes
+) -> None:
     setup = set_up(odd, CREATED)
     exit_status, words = setup.fail(GET)
     assert exit_status == ExitStatus.SERVICE
@@ -207,6 +244,16 @@ def test_a_countdown_can_be_interrupted(tmp_path: Path, monkeypatch: pytest.Monk
             assert terminal.wait() == 130
     assert terminal.raw.endswith("\r\x1b[K")
     assert "Traceback" not in terminal.text
+
+
+def test_an_interrupted_wait_has_the_exit_status_of_an_interrupt() -> None:
+    with (
+        odd_service(error(429, Retry_After=41)) as service,
+        pytest.raises(click.exceptions.Exit) as ended,
+        client_of(service.url, interrupted) as client,
+    ):
+        GET(client)
+    assert ended.value.exit_code == 130
 
 
 # Ctrl-C

@@ -13,6 +13,7 @@ from petstore.backends import store_at
 from petstore.cli.main import main
 from petstore.databases.contract import Row, Store
 from petstore.databases.schema import TABLES
+from petstore.databases.sqlite import SqliteStore
 from petstore.databases.store_copies import COPIED, copy_store
 from petstore.errors import InternalError, Unavailable
 from petstore.events.store import Change
@@ -86,6 +87,13 @@ def test_a_target_that_is_not_empty_is_refused(full: str, postgres_url: str) -> 
     assert contents(postgres_url) == before
 
 
+def test_what_others_added_to_the_source_stays_there(full: str, postgres_url: str) -> None:
+    before = contents(full)
+    query(full, "ALTER TABLE usage ADD COLUMN remark TEXT; CREATE TABLE _litestream_seq (id)")
+    assert copy(full, postgres_url).exit_code == 0
+    assert contents(postgres_url) == before
+
+
 def test_a_password_is_never_shown(full: str, postgres: PostgresServer) -> None:
     target = postgres.url("nowhere").replace("petstore@", "petstore:geheim@")
     for result in (copy(full, target), copy(target, full), copy(full, target.replace("@", "/x@"))):
@@ -120,7 +128,26 @@ def test_the_copy_continues_with_the_next_ids_of_the_source(full: str, postgres_
     in_store(postgres_url, go_on)
 
 
-def test_every_copied_table_has_the_same_columns(full: str, postgres_url: str) -> None:
+def test_a_target_that_assigned_ids_before_does_not_reuse_them(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    SqliteStore(tmp_path / "new.db").migrate()
+
+    async def add(store: Store) -> None:
+        pet = await store.write(create_pet(NewPet("Mine", 1), strict_categories=False))
+        assert pet.id == next(ids)
+
+    ids = iter((1, 2))
+    in_store(postgres_url, add)
+    for table in ("pets", "pet_words", "events"):
+        query(postgres_url, f"DELETE FROM {table}")  # noqa: S608 - a name
+    assert copy(f"sqlite:///{tmp_path / 'new.db'}", postgres_url).exit_code == 0
+    in_store(postgres_url, add)
+
+
+def test_every_copied_table_has_the_same_columns_in_both_databases(
+    full: str, postgres_url: str
+) -> None:
     copied = {table.name for table in COPIED}
     apart = {"petstore_schema", "sqlite_sequence"} | {each.name for each in TABLES} - copied
     in_sqlite, in_postgres = (
@@ -192,7 +219,9 @@ def test_changes_of_the_source_during_the_copy_are_not_copied(full: str, postgre
     assert contents(full)["orders"] == []
 
 
-def test_a_store_in_use_is_copied_as_of_one_moment(start: StartServer, postgres_url: str) -> None:
+def test_a_store_in_use_is_copied_as_it_was_at_one_moment(
+    start: StartServer, postgres_url: str
+) -> None:
     server = start()
     with Buyers(server, server.issue()) as buyers:
         assert within(30, lambda: len(buyers.orders) > 20)

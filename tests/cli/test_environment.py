@@ -5,6 +5,10 @@ from pathlib import Path
 import pytest
 
 from support.command import Command
+from support.postgres import PostgresServer
+from support.servers import StartServer
+from support.shop import Shop
+from support.waiting import within
 
 PASSWORD = "geheim"
 WITH_PASSWORD = f"postgresql://me:{PASSWORD}@127.0.0.1:1/shop"
@@ -57,6 +61,12 @@ def test_a_database_can_be_named_by_a_file(command: Command, secret: Path, end: 
     assert command.succeed("keys", "list", "--json", "--database", command.url, **files) == "[]\n"
 
 
+def test_the_api_key_can_be_in_a_file(shop: Shop, secret: Path) -> None:
+    secret.write_text(shop.environment.pop("PETSTORE_KEY") + "\n")
+    shop.environment |= {"PETSTORE_KEY": "", "PETSTORE_KEY_FILE": str(secret)}
+    assert shop.succeed("pets", "list", "--json").startswith("[")
+
+
 @pytest.mark.parametrize(
     ("arguments", "option", "variable"),
     [
@@ -70,6 +80,16 @@ def test_a_password_on_the_command_line_causes_a_warning(
     result = command(*arguments, option, WITH_PASSWORD)
     assert result.stderr.startswith(f"Warning: {option}: {WARNING}{variable}\n")
     assert PASSWORD not in result.output
+
+
+def test_a_service_logs_a_warning_about_a_password_on_its_command_line(
+    start: StartServer, postgres: PostgresServer, postgres_url: str
+) -> None:
+    server = start("--database", postgres.guarded_url(postgres_url))
+    assert within(30, server.log_lines)  # it is written a moment later
+    first = server.log_lines()[0]
+    assert first["level"] == "warning"
+    assert first["event"] == f"--database: {WARNING}PETSTORE_DATABASE_FILE"
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,9 @@ def test_a_key_chooses_the_service_and_no_key_the_database(
     assert command(*arguments).stderr == "None found.\n"
 
 
-def test_a_key_and_a_database_in_the_environment_are_refused_together(command: Command) -> None:
+def test_a_key_and_a_database_are_refused_together_unless_the_database_is_an_option(
+    command: Command,
+) -> None:
     command.make_store()
     key = {"PETSTORE_KEY": "a-key", "PETSTORE_URL": "http://127.0.0.1:1"}
     assert command.fail("keys", "list", status=2, **key) == (
@@ -110,3 +112,22 @@ def test_a_locked_database_is_reported(command: Command) -> None:
         r" time|is not available: database is locked)\n",
         stderr,
     )
+
+
+def test_commands_at_once_beside_a_service_lose_nothing(server: ServerProcess) -> None:
+    beside = Shop.on_database(server.database)
+    program = (sys.executable, "-m", "petstore", "keys", "create", "--plan", "free", "--name")
+    started = [
+        subprocess.Popen(
+            [*program, f"at once {number}"],
+            env={**os.environ, **beside.environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(4)
+    ]
+    tokens = {process.communicate(timeout=60)[0] for process in started}
+    assert len(tokens) == 4
+    names = [key["name"] for key in beside.ask("keys", "list", "--all")]
+    assert {f"at once {number}" for number in range(4)} <= {*names}

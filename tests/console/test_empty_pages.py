@@ -39,3 +39,20 @@ async def test_an_empty_page_says_what_to_do_next(
     assert text in shown, words(page)
     for link in links:
         assert f'href="{link if link.startswith("#") else f"/console{link}"}"' in shown
+
+
+@pytest.mark.parametrize(
+    ("path", "link"),
+    [
+        ("/pets", "/pets/new"),
+        ("/categories", "#name"),
+        ("/today", "/pets/new"),
+    ],
+)
+async def test_an_empty_page_offers_nothing_that_a_person_may_not_do(
+    service: Service, path: str, link: str
+) -> None:
+    reader = await signed_in(service, scopes=frozenset({"pets:read", "orders:read"}))
+    page = await reader.get(path)
+    assert empty(page)
+    assert link not in empty(page)

@@ -210,6 +210,31 @@ def test_a_printed_page_says_what_it_shows_and_when_and_has_nothing_to_press(
     page.emulate_media(media="screen")
 
 
+def test_a_printed_pet_is_a_label_and_a_printed_list_says_what_it_shows(
+    visited: Shop, visit: Visit
+) -> None:
+    page = visit.page
+    page.emulate_media(media="print")
+    page.goto(visited.address("/pets/{petId}"))
+    expect(page.locator("#is")).to_have_text(re.compile(r"Pet \d+ \w+ \w+"))
+    assert page.evaluate("document.documentElement.scrollHeight") < 1000
+    page.goto(visited.address("/pets?status=sold"))
+    expect(page.locator("#found .printed")).to_contain_text("Status: sold.")
+    expect(page.locator("main .pick").first).to_be_hidden()
+    page.emulate_media(media="screen")
+
+
+def test_the_tab_key_moves_through_the_controls_in_order(visited: Shop, visit: Visit) -> None:
+    page = visit.page
+    page.goto(visited.address("/pets/{petId}"))
+    page.evaluate(OPEN_ALL)
+    met = []
+    for _ in range(page.evaluate(f"({CONTROLS}).length")):
+        page.keyboard.press("Tab")
+        met.append(page.evaluate("window.controls.indexOf(document.activeElement)"))
+    assert met == list(range(len(met)))
+
+
 def test_a_hostile_name_is_shown_as_text(visited: Shop, visit: Visit) -> None:
     page = visit.page
     page.goto(visited.address("/pets/new"))
@@ -251,7 +276,9 @@ def test_the_phone_menu_opens_and_closes_with_the_keyboard(visited: Shop, visit:
     expect(links).to_be_hidden()
 
 
-def test_a_refused_form_focuses_the_error_with_a_link_to_it(visited: Shop, visit: Visit) -> None:
+def test_a_refused_form_focuses_the_error_which_links_to_the_field(
+    visited: Shop, visit: Visit
+) -> None:
     page = visit.page
     page.goto(visited.address("/pets/new"))
     page.get_by_label("Name").fill("Rex")
@@ -285,3 +312,10 @@ def test_the_sign_in_page_is_accessible(browser: Browser, visited: Shop) -> None
     assert page.title().startswith("Error: ")
     assert_no_barrier(page)
     page.close()
+
+
+def test_the_not_found_page_is_accessible(visited: Shop, visit: Visit) -> None:
+    response = visit.page.goto(visited.address("/nothing"))
+    assert response
+    assert response.status == 404
+    assert_no_barrier(visit.page)

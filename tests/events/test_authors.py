@@ -8,6 +8,7 @@ from petstore.clock import MINUTE, SECOND
 from petstore.orders.store import Reservations
 from support.history import events_after, plain, published_by
 from support.service import Service
+from support.visitor import signed_in_person
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -56,6 +57,16 @@ async def test_each_operation_of_a_key_names_it_and_its_request(service: Service
     ]
 
 
+async def test_a_test_of_a_webhook_names_who_asked_for_it(service: Service) -> None:
+    key = await service.issue(scopes=frozenset({"webhooks:write"}))
+    webhook = {"url": "https://shop.example/hooks"}
+    await service.request("POST", "/v1/webhooks", key.token, json=webhook)
+    headers = {"X-Request-Id": "a-test"}
+    await service.request("POST", "/v1/webhooks/1/test", key.token, headers=headers)
+    actor = {"type": "key", "id": key.id}
+    assert await authors(service) == [("webhook.test", actor, "a-test")]
+
+
 async def test_a_lapse_is_of_the_service_whoever_finds_it(service: Service) -> None:
     key = await service.issue()
     actor = {"type": "key", "id": key.id}
@@ -90,6 +101,19 @@ async def test_what_a_client_changes_of_a_lapsed_order_is_of_the_service(service
     assert response.status_code == 204
     found = await authors(service, 3)
     assert found == [("order.lapsed", SERVICE, None), ("pet.updated", SERVICE, None)]
+
+
+async def test_an_import_of_the_console_names_the_person_for_each_pet(service: Service) -> None:
+    visitor = await signed_in_person(service, "clerk", "Grace")
+    await visitor.submit("/categories", name="Dogs")
+    content = b"name,categoryId,status\nBella,1,available\nRex,1,\n"
+    sent = await visitor.post("/import", files={"file": ("pets.csv", content, "text/csv")})
+    path = sent.headers["location"].removeprefix("/console")
+    response = await visitor.post(f"{path}/run")
+    assert response.status_code == 303, response.text
+    actor = {"type": "person", "id": visitor.key_id}
+    request = response.headers["x-request-id"]
+    assert (await authors(service))[1:] == [("pet.created", actor, request)] * 2
 
 
 class _NeverDue(Reservations):

@@ -17,7 +17,7 @@ from support.history import published
 from support.stores import open_store
 from support.waiting import eventually
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 PETS = frozenset({"pet.created", "key.banned"})
 LONG = 30.0
@@ -83,7 +83,6 @@ def waiting(
     )
 
 
-@pytest.mark.each_database
 async def test_an_event_committed_by_another_process_wakes_waiting_clients(
     feed: Feed, watched: Watched, address: str
 ) -> None:
@@ -94,7 +93,11 @@ async def test_an_event_committed_by_another_process_wakes_waiting_clients(
     assert await waiter
 
 
-@pytest.mark.each_database
+async def test_an_existing_event_ends_the_wait_at_once(feed: Feed, store: Store) -> None:
+    await happened(store)
+    assert await waiting(feed)
+
+
 async def test_an_event_of_another_type_or_key_wakes_no_client(
     feed: Feed, store: Store, watched: Watched
 ) -> None:
@@ -138,7 +141,9 @@ async def test_an_event_that_a_client_has_read_does_not_wake_it(
     assert await waiter
 
 
-async def test_an_older_cursor_that_joins_during_a_query_is_served(store: Store) -> None:
+async def test_a_client_with_an_older_cursor_that_joins_during_a_query_is_served(
+    store: Store,
+) -> None:
     """The look that is under way does not find what they have yet to read."""
     entered, may_end = asyncio.Event(), asyncio.Event()
 
@@ -163,6 +168,11 @@ async def test_an_older_cursor_that_joins_during_a_query_is_served(store: Store)
     assert not await first
 
 
+async def test_a_wait_ends_at_its_timeout(feed: Feed) -> None:
+    assert not await waiting(feed, seconds=SOON)
+    assert feed.waiting == 0
+
+
 async def test_the_database_is_not_queried_while_no_client_waits(
     feed: Feed, watched: Watched, store: Store
 ) -> None:
@@ -175,7 +185,16 @@ async def test_the_database_is_not_queried_while_no_client_waits(
     assert await waiting(feed)
 
 
-async def test_a_wait_survives_an_outage(feed: Feed, watched: Watched, store: Store) -> None:
+async def test_a_client_that_disconnects_is_removed(feed: Feed, watched: Watched) -> None:
+    waiter = waiting(feed)
+    await seen(watched)
+    waiter.cancel()
+    await eventually(lambda: feed.waiting == 0)
+
+
+async def test_waiting_clients_survive_a_database_outage(
+    feed: Feed, watched: Watched, store: Store
+) -> None:
     watched.failures = 5
     waiter = waiting(feed)
     await eventually(lambda: not watched.failures)
@@ -183,7 +202,9 @@ async def test_a_wait_survives_an_outage(feed: Feed, watched: Watched, store: St
     assert await waiter
 
 
-async def test_a_stopping_process_ends_all_waits(feed: Feed, watched: Watched) -> None:
+async def test_a_stopping_process_ends_current_and_later_waits(
+    feed: Feed, watched: Watched
+) -> None:
     waiters = [waiting(feed) for _ in range(3)]
     await seen(watched)
     feed.release()
@@ -204,7 +225,6 @@ async def test_a_thousand_waiting_clients_share_one_query(
     assert watched.queries - before < 100
 
 
-@pytest.mark.each_database
 async def test_a_cursor_beyond_the_newest_event_does_not_end_a_wait(
     feed: Feed, watched: Watched, store: Store
 ) -> None:

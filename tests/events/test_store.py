@@ -41,6 +41,7 @@ from support.changes import (
     create_category,
     create_pet,
     create_pets,
+    delete_category,
     update_category,
 )
 from support.history import Record, contradictions, events_after, plain, published, read_feed
@@ -94,10 +95,24 @@ async def filled(store: Store, count: int, kind: str = "pet.created", now: int =
     await published(store)
 
 
+async def test_each_change_of_a_category_is_recorded_with_the_changed_members(store: Store) -> None:
+    await store.write(create_category(CategoryCreate("Dogs")))
+    await store.write(update_category(1, CategoryPatch(description="Loyal")))
+    await store.write(delete_category(1))
+    dogs = {"id": 1, "name": "Dogs", "description": "Loyal"}
+    assert await shown(store) == [
+        ("category.created", "category/1", {"id": 1, "name": "Dogs"}, None),
+        ("category.updated", "category/1", dogs, {"description": None}),
+        ("category.deleted", "category/1", dogs, None),
+    ]
+
+
 # Each change
 
 
-async def test_each_step_of_an_order_is_recorded_with_that_of_its_pet(store: Store) -> None:
+async def test_each_step_of_an_order_is_recorded_together_with_that_of_its_pet(
+    store: Store,
+) -> None:
     await store.write(create_pet(BELLA))
     await store.write(place_order(Change(NOW, reservation_minutes=1), OrderCreate(1)))
     await store.write(move(1, ship_date=datetime(2027, 1, 1, tzinfo=UTC)))
@@ -128,7 +143,9 @@ async def test_each_step_of_an_order_is_recorded_with_that_of_its_pet(store: Sto
     assert (await shown(store))[1:] == expected
 
 
-async def test_a_date_that_changes_its_offset_is_recorded(store: Store) -> None:
+async def test_a_date_that_changes_only_its_offset_is_recorded_with_the_old_one(
+    store: Store,
+) -> None:
     noon = datetime(2027, 1, 1, 12, tzinfo=UTC)
     await store.write(create_pet(BELLA))
     await store.write(place_order(Change(NOW), OrderCreate(1, ship_date=noon)))
@@ -163,6 +180,17 @@ async def test_every_kind_of_end_of_a_reservation_is_recorded(
     assert len(await events_after(store)) == 5
 
 
+async def test_an_order_of_a_lapsed_pet_is_recorded_after_the_lapse(store: Store) -> None:
+    await store.write(create_pet(BELLA))
+    await store.write(place_order(Change(NOW, reservation_minutes=1), OrderCreate(1)))
+    await store.write(place_order(Change(NOW + MINUTE, reservation_minutes=1), OrderCreate(1)))
+    kinds = [f"{kind} {resource}" for kind, resource, *_ in await shown(store)]
+    assert kinds[3:] == [
+        *("order.lapsed order/1", "pet.updated pet/1"),
+        *("order.placed order/2", "pet.updated pet/1"),
+    ]
+
+
 # What is no change
 
 
@@ -175,7 +203,9 @@ async def test_every_kind_of_end_of_a_reservation_is_recorded(
         lambda: free_lapsed(NOW),
     ],
 )
-async def test_a_change_of_nothing_is_not_recorded(store: Store, unit: Callable[[], Any]) -> None:
+async def test_a_change_that_changes_nothing_is_not_recorded(
+    store: Store, unit: Callable[[], Any]
+) -> None:
     await store.write(create_pet(BELLA))
     await store.write(place_order(Change(NOW, reservation_minutes=1), OrderCreate(1)))
     await store.write(create_category(CategoryCreate("Dogs")))
@@ -214,6 +244,12 @@ async def test_a_refused_or_rolled_back_change_is_not_recorded_and_leaves_no_gap
         await store.write(unit())
     await store.write(create_pet(BELLA))
     assert await sequences(store) == [1, 2, 3, 4, 5]
+
+
+async def test_only_the_key_itself_reads_events_about_it(store: Store) -> None:
+    mine, others = (told(kind="key.banned", key_id=key_id) for key_id in (1, 2))
+    await store.write(recorded(told(), mine, others, told()))
+    assert [event.sequence for event in await events_after(store)] == [1, 2, 4]
 
 
 # Cursors
@@ -339,7 +375,9 @@ async def test_the_events_of_a_waiting_transaction_follow_the_other_one_together
     assert resources(await events_after(server)) == [2, 1, 2]
 
 
-async def test_several_batches_keep_their_order(server: Store, postgres_url: str) -> None:
+async def test_events_published_in_several_batches_keep_their_order(
+    server: Store, postgres_url: str
+) -> None:
     """The first transaction is not all among those that are looked at first, nor is the last."""
     async with transaction(postgres_url) as first:
         await first(recorded(told(1)))
@@ -388,7 +426,9 @@ def rows_read(postgres: PostgresServer, url: str) -> int:
     return int(postgres.sql(select, database_name(url)))
 
 
-async def test_concurrent_publishers_repeat_no_event(server: Store, postgres_url: str) -> None:
+async def test_concurrent_publishers_publish_each_event_once(
+    server: Store, postgres_url: str
+) -> None:
     await server.write(recorded(told()))
     connection = await asyncpg.connect(postgres_url)
     async with connection.transaction():

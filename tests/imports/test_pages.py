@@ -1,11 +1,13 @@
 """The pages of imports, as a clerk uses them."""
 
+import asyncio
+
 import httpx
 import pytest
 
 from support.page_forms import form_to
 from support.service import Service
-from support.visitor import Visitor, words
+from support.visitor import Visitor, signed_in, words
 
 pytestmark = pytest.mark.anyio
 
@@ -123,6 +125,20 @@ async def test_the_page_begins_with_what_is_to_decide(
     assert "No column is chosen for the names." not in words(page).partition("Discard")[2]
 
 
+async def test_a_category_of_the_file_can_mean_one_of_the_store(
+    staff: Visitor, service: Service
+) -> None:
+    path = await preview(staff, "name,category\nRex,Dog\nMia,DOG\nTom,Cats\n")
+    page = await staff.get(path)
+    assert "Dog, 2 rows" in words(page)
+    page = await staff.submit(path, **{"category.Dog": "1"})
+    assert "2 pets to add, 1 row to skip." in words(page)
+    assert "1 category is not in the store." in words(page)
+    assert "2 pets added, 1 row skipped." in words(await run(staff, path))
+    pets = (await service.request("GET", "/v1/pets", staff.token)).json()
+    assert [(pet["name"], pet["categoryId"]) for pet in pets] == [("Rex", 1), ("Mia", 1)]
+
+
 @pytest.mark.parametrize(
     ("files", "message"),
     [
@@ -147,3 +163,23 @@ async def test_markup_of_a_file_is_text(staff: Visitor) -> None:
     for page in (await staff.get(path), await run(staff, path), await staff.get("/import")):
         assert evil not in page.text
         assert "<img src=x" not in page.text
+
+
+async def test_another_person_sees_nothing_of_it(staff: Visitor, service: Service) -> None:
+    path = await preview(staff, LIST)
+    other = await signed_in(service)
+    assert (await other.get(path)).status_code == 404
+    assert (await other.post(f"{path}/run")).status_code == 404
+    assert "tiere.csv" not in (await other.get("/import")).text
+
+
+async def test_two_clicks_on_the_button_add_every_pet_once(
+    staff: Visitor, service: Service
+) -> None:
+    path = await preview(staff, LIST)
+    form = form_to(await staff.get(path), f"{path}/run").fields
+    clicks = await asyncio.gather(*(staff.post(f"{path}/run", **form) for _ in range(2)))
+    assert [click.status_code for click in clicks] == [303, 303]
+    assert len((await service.request("GET", "/v1/pets", staff.token)).json()) == 1
+    page = await staff.get(await preview(staff, LIST))
+    assert "You sent this file before. Nothing is added." in words(page)

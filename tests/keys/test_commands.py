@@ -45,15 +45,25 @@ def status(server: ServerProcess, token: str) -> int:
     ("option", "value"),
     [
         ("--plan", "gold"),
+        ("--name", ""),
+        ("--name", "   "),
+        ("--name", "two\nlines"),
         ("--name", "\x1b[31mred"),
+        ("--name", "n" * 101),
         ("--per-minute", "0"),
         ("--per-minute", "1.5"),
         ("--per-day", "2147483647"),
+        ("--scope", "pets"),
         ("--scope", "pets:read pets:write"),
+        ("--expires-in", "30"),
+        ("--expires-in", "0s"),
         ("--expires-in", "１d"),  # noqa: RUF001 - a full-width digit
+        ("--expires-in", "1y"),
         ("--expires-in", "36501d"),
         ("--environment", "test"),
+        ("--network", "here"),
         ("--network", "anywhere"),
+        ("--network", "10.0.0.1/8"),
     ],
 )
 def test_an_invalid_value_is_refused_naming_the_option(
@@ -97,7 +107,9 @@ def test_a_store_is_not_created_through_a_dangling_symlink(
     assert [*database.parent.iterdir()] == [database]
 
 
-def test_no_key_is_created_if_its_token_cannot_be_written(command: Command, tmp_path: Path) -> None:
+def test_a_key_is_not_created_if_its_token_cannot_be_written(
+    command: Command, tmp_path: Path
+) -> None:
     program = (sys.executable, "-m", "petstore")
     ran = subprocess.run(
         ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *program, "keys", "create", *NEW],
@@ -161,6 +173,26 @@ def test_the_operator_works_in_one_environment(command: Command) -> None:
 # Showing
 
 
+def test_a_key_is_shown_in_plain_words(admin_shop: Shop) -> None:
+    key = issued(admin_shop, "--per-minute", "50", "--expires-in", "30d")
+    assert admin_shop.succeed("keys", "show", key["id"]).splitlines() == [
+        f"id                {key['id']}",
+        "name              app",
+        "plan              enterprise",
+        "per minute        50",
+        "per day           unlimited",
+        "scopes            orders:read orders:write pets:read pets:write",
+        "allowed networks  -",
+        "environment       production",
+        f"token ends        {key['token'][-4:]}",
+        "state             active",
+        "banned until      -",
+        f"created at        {key['createdAt']}",
+        f"expires at        {key['expiresAt']}",
+        "last used at      -",
+    ]
+
+
 def test_keys_are_listed_one_per_line_without_a_terminal(admin_shop: Shop) -> None:
     name = "a name of fifty characters, [bold]not bold[/bold]."
     free = admin_shop.ask("keys", "create", "--name", name, "--plan", "business")
@@ -178,6 +210,14 @@ def test_keys_are_listed_one_per_line_without_a_terminal(admin_shop: Shop) -> No
         f"{own['id']} app enterprise 50/- pets:read {states[1]} {expires} -",
         f"{any_limit['id']} app enterprise unlimited {scopes} {states[2]} - -",
     ]
+
+
+def test_a_leaked_token_leads_to_its_key(command: Command) -> None:
+    command.create_key()
+    token = command.succeed("keys", "create", *NEW).strip()
+    for name in (token[-4:], token):
+        listed = json.loads(command.succeed("keys", "list", "--json", "--name", name))
+        assert [key["id"] for key in listed] == [2]
 
 
 def test_a_name_cannot_control_the_terminal(command: Command) -> None:

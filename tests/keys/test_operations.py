@@ -9,6 +9,7 @@ import apsw
 import httpx
 import pytest
 
+from petstore.clock import DAY, SECOND, rfc3339
 from petstore.keys.model import SCOPES, is_token
 from support.cases import case
 from support.error_body import assert_error
@@ -216,6 +217,28 @@ async def test_a_new_key_has_the_requested_fields(service: Service, admin: Admin
     assert response.headers["X-RateLimit-Limit"] == "5"
 
 
+async def test_an_expiry_can_be_at_most_a_hundred_years_away(
+    service: Service, admin: Admin
+) -> None:
+    last = service.clock() + 36_500 * DAY
+    assert (await admin.create(expiresAt=rfc3339(last)))["expiresAt"] == rfc3339(last)
+    response = await admin.ask("POST", "", {"name": "till", "expiresAt": rfc3339(last + SECOND)})
+    assert_error(response, 400, "invalid_body")
+
+
+@pytest.mark.each_database
+async def test_a_service_creates_and_lists_only_keys_of_its_own_environment(address: str) -> None:
+    async with running_service(address) as production:
+        await production.issue()
+    async with running_service(address, environment="staging") as staging:
+        admin = Admin(staging, (await staging.issue(scopes=frozenset(SCOPES))).token)
+        created = await admin.create()
+        assert created["environment"] == "staging"
+        assert is_token(created["token"].encode(), "staging")
+        assert await status(staging, created["token"]) == 200
+        assert [key["id"] for key in (await admin.ask("GET", "")).json()] == [2, 3]
+
+
 # Seeing
 
 
@@ -279,6 +302,13 @@ async def test_a_change_keeps_the_fields_that_it_does_not_name(admin: Admin) -> 
             assert await admin.show(2) == expected
 
 
+async def test_a_change_of_scopes_takes_effect_at_once(service: Service, admin: Admin) -> None:
+    token = (await admin.create(scopes=["orders:read"]))["token"]
+    assert await status(service, token) == 403
+    await admin.ask("PATCH", "/2", {"scopes": ["pets:read"]})
+    assert await status(service, token) == 200
+
+
 async def test_a_change_is_made_even_if_the_key_cache_cannot_be_refreshed(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -325,7 +355,9 @@ async def test_keys_are_listed_by_name(admin: Admin) -> None:
 
 
 @pytest.mark.each_database
-async def test_an_administrator_sees_the_usage_of_a_key(service: Service, admin: Admin) -> None:
+async def test_whoever_administers_keys_sees_what_each_has_used(
+    service: Service, admin: Admin
+) -> None:
     other = await service.issue("enterprise", per_minute=2, per_day=9)
     for _ in range(3):
         await service.request("GET", "/v1/pets", other.token)
@@ -345,7 +377,9 @@ async def test_an_administrator_sees_the_usage_of_a_key(service: Service, admin:
 # Revoking and unbanning
 
 
-async def test_a_revoked_key_is_refused_for_good(service: Service, admin: Admin) -> None:
+async def test_a_revoked_key_is_refused_at_once_and_for_good(
+    service: Service, admin: Admin
+) -> None:
     old = (await admin.create())["token"]
     new = (await admin.ask("POST", "/2/rotate", {"graceSeconds": 60})).json()["token"]
     assert [await status(service, token) for token in (old, new)] == [200, 200]
@@ -361,7 +395,9 @@ async def test_a_revoked_key_is_refused_for_good(service: Service, admin: Admin)
 
 
 @pytest.mark.each_database
-async def test_a_ban_shows_and_can_be_lifted_at_once(service: Service, admin: Admin) -> None:
+async def test_a_ban_shows_at_once_and_can_be_lifted_at_once(
+    service: Service, admin: Admin
+) -> None:
     token = (await admin.create(plan="enterprise", perMinute=1))["token"]
     assert [await status(service, token) for _ in range(2)] == [200, 429]
     service.clock.advance(2)

@@ -14,7 +14,7 @@ from petstore.keys.model import Scope
 from petstore.pets.model import NewPet
 from support.changes import create_category, create_pets
 from support.manual_clock import ManualClock
-from support.page_forms import form_of, press, succeed
+from support.page_forms import conflict_of, form_of, press, succeed
 from support.service import Service, running_service
 from support.visitor import Visitor, signed_in, words
 
@@ -225,6 +225,21 @@ async def test_approving_and_delivering_save_the_details_in_the_form(
     assert values(moved).items() >= (typed | {"amount": "1249.50"}).items()
 
 
+async def test_a_delivered_order_is_corrected_at_any_time(
+    service: Service, staff: Visitor, clock: ManualClock
+) -> None:
+    await staff.submit("/pets/1/sell", buyer="Ada", amount="650")
+    clock.advance(400 * DAY)
+    staff = await signed_in(service)
+    page = await change(staff, amount="65", buyer="Grace")
+    assert values(page).items() >= {"amount": "65.00", "buyer": "Grace"}.items()
+    assert "changed the price from $650.00 to $65.00" in words(page)
+    returned = await act(staff, "return")
+    assert values(returned)["refund"] == "65.00"
+    page = await change(staff, refund="60", returnReason="Allergic")
+    assert facts(page).items() >= {"Refund": "$60.00", "Reason": "Allergic"}.items()
+
+
 def undo_of(page: httpx.Response) -> dict[str, str]:
     """Return the fields of the form that undoes the change that a page tells of."""
     (form,) = re.findall(r'<div class="notice".*?</form>', page.text, re.DOTALL)
@@ -247,6 +262,15 @@ async def test_cancelling_an_order_is_undone_by_a_new_order(staff: Visitor) -> N
     assert values(again).items() >= (sale | {"amount": "249.00"}).items()
     twice = await succeed(staff, cancelled, "Reserve again")
     assert twice.url.path == "/console/orders/2"
+
+
+async def test_a_pet_that_someone_else_reserved_first_is_reported(staff: Visitor) -> None:
+    await place(staff)
+    cancelled = await act(staff, "cancel")
+    await place(staff)
+    refused = await press(staff, cancelled, "Reserve again")
+    assert refused.status_code == 409
+    assert "has just reserved Bella. See Order 2." in words(refused)
 
 
 async def test_a_ship_date_is_typed_in_the_time_zone_of_the_shop(
@@ -306,6 +330,20 @@ async def test_times_at_the_limits_of_the_calendar_are_shown(staff: Visitor, mom
     assert (await staff.get("/orders")).status_code == 200
 
 
+async def test_a_refused_change_keeps_the_input(staff: Visitor) -> None:
+    await place(staff)
+    page = await staff.get("/orders/1")
+    refused = await press(staff, page, "Save", shipDate="on Monday")
+    assert refused.status_code == 400
+    assert 'value="on Monday"' in refused.text
+    assert "expected a date and time" in refused.text
+    refused = await press(staff, page, "Save", amount="a lot", buyer="Ada")
+    assert refused.status_code == 400
+    assert "Price in USD: enter a price such as 249.00" in words(refused)
+    assert 'value="a lot"' in refused.text
+    assert 'value="Ada"' in refused.text
+
+
 # Two people at once
 
 
@@ -345,6 +383,22 @@ async def test_details_changed_by_someone_else_are_reported_and_kept(
     assert values(refused).items() >= {"buyer": "Grace", "amount": "9"}.items()
     approved = await succeed(staff, refused, "Approve order 1")
     assert "Bella for Grace, $9.00 approved" in words(approved)
+
+
+async def test_a_conflict_of_two_changes_shows_both(service: Service, staff: Visitor) -> None:
+    await place(staff, shipDate="2026-12-24T10:00", buyer="Ada")
+    page, other = await staff.get("/orders/1"), await signed_in(service)
+    await change(other, shipDate="2026-12-25T08:30", buyer="Grace")
+    refused = await press(staff, page, "Save", shipDate="2026-12-26T09:00")
+    assert refused.status_code == 412
+    assert "Somebody else changed this order while you were looking at it." in words(refused)
+    assert conflict_of(refused, "Ship date") == [
+        *("2026-12-24T10:00", "2026-12-25T08:30", "2026-12-26T09:00")
+    ]
+    assert conflict_of(refused, "Buyer") == ["Ada", "Grace", "the same as now"]
+    saved = await succeed(staff, refused, "Save mine anyway")
+    assert 'value="2026-12-26T09:00"' in saved.text
+    assert values(saved)["buyer"] == "Grace"
 
 
 # Time

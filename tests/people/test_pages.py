@@ -1,15 +1,18 @@
 """The pages of people, for administrators."""
 
 import re
+from functools import partial
 from typing import Any
 
 import pytest
 
 from petstore.databases.contract import Statement
 from petstore.people.store import find_person
-from support.page_forms import buttons_of, form_to, press, succeed
+from support.page_forms import buttons_of, form_of, form_to, press, succeed
 from support.people import add, add_active, alter
+from support.races import just_before_a_write
 from support.service import Service
+from support.stores import do
 from support.visitor import Visitor, signed_in_again, signed_in_person, words
 
 pytestmark = pytest.mark.anyio
@@ -36,7 +39,9 @@ async def fields_of(visitor: Visitor, person_id: int) -> dict[str, Any]:
 
 
 class TestAdding:
-    async def test_the_link_of_a_person_shows_once(self, service: Service, ada: Visitor) -> None:
+    async def test_the_link_of_a_new_person_is_shown_once(
+        self, service: Service, ada: Visitor
+    ) -> None:
         page = await press(ada, await ada.get("/people/new"), "Add and get the link", **GRACE)
         assert page.status_code == 201
         (secret,) = LINK.findall(page.text)
@@ -48,6 +53,34 @@ class TestAdding:
         for path in ("/people", f"/people/{person.id}"):
             assert secret not in (await ada.get(path)).text
         assert secret not in service.log.getvalue().decode()
+
+    async def test_a_form_sent_twice_adds_one_person_and_shows_the_link_once(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        form = form_to(await ada.get("/people/new"), "/people").fields | GRACE
+        await ada.post("/people", **form)
+        refused = await ada.post("/people", **form)
+        assert (await ada.get("/people")).text.count("Grace Hopper") == 1
+        assert refused.status_code == 409
+        assert "and showed the link; invite them again for another" in words(refused)
+        assert not LINK.search(refused.text)
+        person_id = await person_id_of(service)
+        once = form_of(await ada.get(f"/people/{person_id}"), "Create invitation link").fields
+        await ada.post(f"/people/{person_id}/invite", **once)
+        refused = await ada.post(f"/people/{person_id}/invite", **once)
+        assert refused.status_code == 409
+        assert "and showed the link; invite them again for another" in words(refused)
+
+    async def test_a_refused_form_keeps_the_input(self, ada: Visitor) -> None:
+        typed = {"name": "Grace", "login": "ADA@shop.example", "role": "manager"}
+        refused = await press(ada, await ada.get("/people/new"), "Add and get the link", **typed)
+        assert refused.status_code == 409
+        assert "Login: another person already has the login" in words(refused)
+        again = form_to(refused, "/people").fields
+        assert typed.items() <= again.items()
+        refused = await press(ada, refused, "Add and get the link", login="a b")
+        assert refused.status_code == 400
+        assert "expected 3 to 64 visible characters, without white space" in words(refused)
 
 
 class TestShowing:
@@ -84,7 +117,9 @@ class TestInviting:
 
 
 class TestChanging:
-    async def test_a_change_is_undone_and_redone(self, service: Service, ada: Visitor) -> None:
+    async def test_a_change_can_be_undone_and_done_again(
+        self, service: Service, ada: Visitor
+    ) -> None:
         before = await add_active(service.store, service.clock)
         path = f"/people/{before.id}"
         wanted = {"name": "Grace H.", "login": "hopper", "role": "manager"}
@@ -97,6 +132,21 @@ class TestChanging:
         assert await find_person(service.store, before.id, None) == before
         await succeed(ada, undone, "Redo")
         assert await find_person(service.store, before.id, None) == after
+
+    @pytest.mark.parametrize("is_late", [False, True])
+    async def test_using_the_console_causes_no_conflict(
+        self, service: Service, ada: Visitor, *, is_late: bool
+    ) -> None:
+        person = await add_active(service.store, service.clock)
+        form = await fields_of(ada, person.id)
+        seen = do("UPDATE callers SET seen_at = ?1 WHERE id = ?2", service.clock(), person.id)
+        use = partial(service.store.write, seen)
+        if is_late:
+            just_before_a_write(service.store, use)
+        else:
+            await use()
+        changed = await ada.submit(f"/people/{person.id}", **form | {"name": "Grace H."})
+        assert "Grace H. is changed." in words(changed)
 
     async def test_a_conflict_shows_both_changes(self, service: Service, ada: Visitor) -> None:
         person = await add_active(service.store, service.clock)

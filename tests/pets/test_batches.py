@@ -61,13 +61,17 @@ async def test_one_invalid_pet_refuses_the_batch_and_each_is_named(service: Serv
     ("body", "got"),
     [([], "got none"), (pets(101), "got more"), (pets(1)[0], "got an object")],
 )
-async def test_a_batch_has_1_to_100(service: Service, token: str, body: object, got: str) -> None:
+async def test_a_batch_is_1_to_100_pets(
+    service: Service, token: str, body: object, got: str
+) -> None:
     message = assert_error(await send(service, token, body), 400, "invalid_body")
     assert message == f"the body: expected a JSON array of 1 to 100 items, {got}"
 
 
 @pytest.mark.each_database
-async def test_with_strict_categories_each_unregistered_one_is_named(address: str) -> None:
+async def test_with_strict_categories_each_pet_of_an_unregistered_one_is_named(
+    address: str,
+) -> None:
     async with running_service(address, strict_categories=True) as service:
         token = (await service.issue()).token
         await service.store.write(create_category(CategoryCreate("Dogs")))
@@ -82,12 +86,19 @@ async def test_with_strict_categories_each_unregistered_one_is_named(address: st
         assert (await send(service, token, pets(4, categoryId=1))).status_code == 201
 
 
+async def test_a_batch_needs_the_scope_to_write(service: Service) -> None:
+    key = await service.issue(scopes=frozenset({"pets:read"}))
+    assert_error(await send(service, key.token, pets(1)), 403, "missing_scope")
+
+
 # What is added
 
 
 @pytest.mark.each_database
 @pytest.mark.parametrize("count", [1, 100])
-async def test_pets_are_returned_in_order(service: Service, token: str, count: int) -> None:
+async def test_pets_are_returned_in_the_order_given(
+    service: Service, token: str, count: int
+) -> None:
     assert await in_store(service, token) == []
     body = [{**pet, "id": 7, "ignored": {}} for pet in pets(count)]
     response = await send(service, token, body)
@@ -99,13 +110,30 @@ async def test_pets_are_returned_in_order(service: Service, token: str, count: i
 
 @pytest.mark.parametrize("letter", ["\U0001f436", "\x01", '"'])
 @pytest.mark.each_database
-async def test_a_hundred_longest_names_fit(service: Service, token: str, letter: str) -> None:
+async def test_a_hundred_of_the_longest_names_fit(
+    service: Service, token: str, letter: str
+) -> None:
     body = pets(100, name="B" + 254 * letter, categoryId=-(2**63), status="available")
     options: dict[str, Any] = {"content": json.dumps(body), "headers": {"Idempotency-Key": "once"}}
     first = await service.request("POST", PATH, token, **options)
     assert first.status_code == 201
     assert (await service.request("POST", PATH, token, **options)).content == first.content
     assert len(await in_store(service, token)) == 100
+
+
+async def test_of_a_batch_that_breaks_off_nothing_is_added(service: Service) -> None:
+    key = await service.issue(per_day=100)
+    token = b"Bearer " + key.token.encode()
+    headers = [(b"host", b"a"), (b"authorization", token), (b"transfer-encoding", b"chunked")]
+    text = json.dumps(pets(2)).encode()
+    response = await service.call("POST", PATH.encode(), headers, text, is_cut_off=True)
+    assert response.status == 400
+    assert b"incomplete_body" in response.body
+    response = await service.call("POST", PATH.encode(), headers, text[:20], text[20:], b"")
+    assert response.status == 201
+    assert [pet["id"] for pet in await in_store(service, key.token)] == [1, 2]
+    usage = (await service.request("GET", "/v1/usage", key.token)).json()
+    assert usage["day"]["remaining"] == 100 - 1 - 2 - 1
 
 
 # Once
@@ -137,7 +165,9 @@ async def test_of_two_equal_batches_at_once_one_is_added(service: Service, token
 # What it costs
 
 
-async def test_a_batch_costs_a_request_of_the_day_for_each_pet(service: Service) -> None:
+async def test_a_batch_costs_a_request_of_the_minute_and_one_of_the_day_for_each_pet(
+    service: Service,
+) -> None:
     key = await service.issue("free")
     response = await send(service, key.token, pets(100))
     assert response.headers["RateLimit"] == '"minute";r=59;t=60, "day";r=900;t=43200'
@@ -148,7 +178,17 @@ async def test_a_batch_costs_a_request_of_the_day_for_each_pet(service: Service)
     assert response.headers["RateLimit"] == '"minute";r=58;t=60, "day";r=899;t=43200'
 
 
-async def test_a_batch_beyond_the_day_is_refused_until_midnight(service: Service) -> None:
+async def test_a_batch_sent_again_costs_as_much_again(service: Service) -> None:
+    key = await service.issue(per_day=300)
+    for left in (200, 100, 0):
+        response = await send(service, key.token, pets(100), headers={"Idempotency-Key": "once"})
+        assert response.status_code == 201
+        assert response.headers["X-RateLimit-Remaining"] == str(left)
+
+
+async def test_a_batch_that_costs_more_than_the_day_has_left_is_refused_until_midnight(
+    service: Service,
+) -> None:
     reader = (await service.issue()).token
     key = await service.issue(per_minute=5, per_day=20)
     await send(service, key.token, pets(11))
@@ -181,7 +221,9 @@ async def test_batches_at_once_cost_no_more_than_the_day_has(service: Service) -
 
 
 @pytest.mark.each_database
-async def test_batches_of_a_key_run_one_by_one_and_a_ninth_is_refused(service: Service) -> None:
+async def test_batches_of_a_key_run_one_by_one_and_a_ninth_costs_one_request(
+    service: Service,
+) -> None:
     key = await service.issue(per_day=100)
     await service.request("GET", "/v1/usage", key.token)  # in memory: so the batches begin in order
     both = [key.token] * 9 + [(await service.issue()).token]
@@ -196,7 +238,9 @@ async def test_batches_of_a_key_run_one_by_one_and_a_ninth_is_refused(service: S
     assert usage.json()["day"]["remaining"] == 100 - 8 * 3 - 1
 
 
-async def test_others_run_beside_pets_with_long_names(service: Service, token: str) -> None:
+async def test_others_run_before_pets_with_long_names_are_added(
+    service: Service, token: str
+) -> None:
     body = [{"name": "\ufdfa" * 250 + str(n), "categoryId": 1} for n in range(100)]
     began = asyncio.get_running_loop().time()
     times, sending = [began], asyncio.create_task(send(service, token, body))

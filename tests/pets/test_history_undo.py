@@ -6,11 +6,15 @@ import re
 import httpx
 import pytest
 
-from petstore.databases.contract import Statement
+from petstore.clock import DAY
+from petstore.databases.contract import Statement, Unit
+from petstore.databases.retention import prune_all
+from petstore.events.model import Author, NewEvent
+from petstore.events.store import Change
 from support.history import published_by
 from support.page_forms import buttons_of, press, succeed
 from support.service import Service
-from support.visitor import Visitor, signed_in_person, words
+from support.visitor import Visitor, signed_in, signed_in_person, words
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
 
@@ -78,6 +82,30 @@ async def test_only_the_last_change_has_one_undo_beside_its_notice(grace: Visito
     assert buttons_of(await earlier(grace)) == []
 
 
+async def test_a_colleague_may_undo_it_and_a_viewer_may_not(
+    service: Service, grace: Visitor
+) -> None:
+    await grace.submit("/pets/1", name="Bello")
+    colleague = await signed_in_person(service, "clerk", "Ada")
+    viewer = await signed_in_person(service, "viewer", "Vi")
+    assert await offered(colleague) == {UNDO}
+    assert await offered(viewer) == set()
+    refused = await press(viewer, await pet(colleague), UNDO)
+    assert refused.status_code == 403
+    await succeed(colleague, await pet(colleague), UNDO)
+    assert name_of(await pet(grace)) == "Bella"
+
+
+async def test_an_undo_that_comes_too_late_is_told_as_a_conflict(grace: Visitor) -> None:
+    await grace.submit("/pets/1", name="Bello")
+    opened = await pet(grace)
+    await grace.submit("/pets/1", name="Rex")
+    late = await press(grace, opened, UNDO)
+    assert late.status_code == 412
+    assert "Somebody else changed this pet while you were looking at it." in words(late)
+    assert name_of(await pet(grace)) == "Rex"
+
+
 @pytest.mark.parametrize(
     ("moves", "offer"),
     [
@@ -119,11 +147,37 @@ async def earlier(grace: Visitor) -> httpx.Response:
     return await grace.get("/pets/1", cursor=cursor)
 
 
+async def test_a_history_that_is_no_longer_kept_has_no_undo(
+    service: Service, grace: Visitor
+) -> None:
+    await grace.submit("/pets/1", name="Bello")
+    await grace.submit("/pets", **BELLA, once="b")
+    later = service.clock() + 40 * DAY
+    await prune_all(
+        service.store, lambda: later, {"event_days": 30, "admin_event_days": 30, "history_days": 30}
+    )
+    assert await offered(grace) == set()
+
+
+async def test_a_change_of_a_newer_version_has_no_undo(service: Service, grace: Visitor) -> None:
+    change = Change(service.clock(), Author("person/2"))
+
+    def recorded(event: NewEvent) -> Unit[None]:
+        yield change.record(event)
+
+    for data in ({"weight": 4}, BELLA | {"categoryId": 1}):
+        event = NewEvent("pet.updated", "pet/1", {"id": 1, **data}, {"weight": 3})
+        await service.store.write(recorded(event))
+        assert await offered(grace) == set()
+
+
 # What is deleted
 
 
 @pytest.mark.each_database
-async def test_a_deleted_pet_is_added_again_once(service: Service, grace: Visitor) -> None:
+async def test_a_deleted_pet_is_added_again_from_its_history_once(
+    service: Service, grace: Visitor
+) -> None:
     deleted = await grace.submit("/pets/1/delete")
     gone = await pet(grace)
     assert gone.status_code == 404
@@ -132,3 +186,11 @@ async def test_a_deleted_pet_is_added_again_once(service: Service, grace: Visito
         assert "Added Bella (#2)." in words(added)
     assert await stored(service, 2) == ("Bella", 1, "available")
     assert (await pet(grace, 3)).status_code == 404
+
+
+async def test_only_who_may_add_pets_adds_it_again(service: Service, grace: Visitor) -> None:
+    await grace.submit("/pets/1/delete")
+    viewer = await signed_in_person(service, "viewer", "Vi")
+    assert buttons_of(await pet(viewer)) == []
+    reader = await signed_in(service, scopes=frozenset({"pets:read", "pets:write"}))
+    assert buttons_of(await pet(reader)) == [AGAIN]

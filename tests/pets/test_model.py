@@ -17,7 +17,6 @@ from petstore.domain.decoding import decode_json
 from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.errors import IllegalTransition, InvalidBody
 from petstore.pets.model import (
-    Inventory,
     NewPet,
     Pet,
     PetFilter,
@@ -75,6 +74,12 @@ def test_an_invalid_value_is_refused_naming_the_field(field: str, value: Any) ->
         decode_json(body(**{field: value}), NewPet)
     with pytest.raises(InvalidBody, match=message):
         decode_json(json.dumps({field: value}).encode(), PetPatch)
+
+
+@pytest.mark.parametrize("category", [b"1" * 4301, b"-" + b"9" * 60_000])
+def test_a_number_of_thousands_of_digits_is_refused(category: bytes) -> None:
+    with pytest.raises(InvalidBody):
+        decode_json(b'{"name": "Bella", "categoryId": %b}' % category, NewPet)
 
 
 def test_a_new_pet_needs_a_name_and_a_category_and_no_null_as_its_status() -> None:
@@ -180,9 +185,7 @@ def test_every_accepted_change_leaves_a_valid_pet(value: Any) -> None:
         (PetFilter(has_status=False), [2]),
     ],
 )
-def test_a_filter_admits_by_status_and_category(filters: PetFilter, admitted: list[int]) -> None:
+def test_a_filter_admits_pets_by_status_and_category(
+    filters: PetFilter, admitted: list[int]
+) -> None:
     assert [pet.id for pet in (BELLA, Pet(2, "Rex", 7)) if filters.admits(pet)] == admitted
-
-
-def test_a_new_inventory_has_zero_for_each_status() -> None:
-    assert Inventory() == Inventory(available=0, pending=0, sold=0)

@@ -11,7 +11,7 @@ from petstore.pets.model import NewPet
 from support.cases import case
 from support.changes import create_pets
 from support.error_body import assert_error
-from support.service import SERVICE_URL, Service
+from support.service import SERVICE_URL, Service, running_service
 
 pytestmark = pytest.mark.anyio
 
@@ -95,6 +95,16 @@ async def test_a_pet_is_returned_as_it_was_given(service: Service, token: str) -
             assert shown.json() == created.json()
             listed = await service.request("GET", "/v1/pets", token)
             assert listed.json()[-1] == created.json()
+
+
+@pytest.mark.each_database
+async def test_a_pet_survives_a_restart_of_the_service(address: str) -> None:
+    async with running_service(address) as service:
+        key = await service.issue()
+        body = {"name": "Bella", "categoryId": 1}
+        created = await service.request("POST", "/v1/pets", key.token, json=body)
+    async with running_service(address) as service:
+        assert (await service.request("GET", "/v1/pets", key.token)).json() == [created.json()]
 
 
 # listPets

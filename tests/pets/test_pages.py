@@ -63,7 +63,19 @@ async def test_a_pet_with_an_invalid_field_is_not_added(
     assert await stored(service, staff) == []
 
 
-async def test_the_form_is_ready_for_the_next_pet(service: Service, staff: Visitor) -> None:
+async def test_a_refused_pet_has_all_its_errors_at_once(staff: Visitor) -> None:
+    refused = await staff.post("/pets", name=" ", categoryId="", status="lost")
+    assert refused.status_code == 400
+    assert "Fix 3 fields" in words(refused)
+    for field in ("name", "categoryId", "status"):
+        assert f'<a href="#{field}">' in refused.text
+        assert f'id="{field}-problem"' in refused.text
+    assert refused.text.count('aria-invalid="true"') == 3
+
+
+async def test_the_form_is_ready_for_the_next_pet_after_adding_one(
+    service: Service, staff: Visitor
+) -> None:
     empty = await staff.get("/pets/new")
     assert form_of(empty, "Add the pet").fields["status"] == "available"
     page = await staff.submit("/pets", **BELLA | {"categoryId": "dOGS", "status": ""})
@@ -125,7 +137,28 @@ async def test_an_added_pet_that_somebody_changed_has_no_undo(
 # Finding
 
 
-async def test_pets_are_found_by_status_category_and_name(service: Service, staff: Visitor) -> None:
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({"categoryId": "dragons"}, "Category: there is no category “dragons”"),
+        ({"status": "lost"}, "Status: expected one of"),
+        ({"cursor": "x"}, "Cursor: expected the cursor"),
+        ({"name": "x" * 101}, "Name: expected 1 to 100 characters"),
+    ],
+)
+async def test_an_invalid_search_shows_the_error_and_keeps_the_input(
+    staff: Visitor, wanted: dict[str, str], said: str
+) -> None:
+    page = await staff.get("/pets", **wanted)
+    assert page.status_code == 400
+    assert said in words(page)
+    (field, typed), *_ = wanted.items()
+    assert field in {"cursor", "status"} or f'value="{typed}"' in page.text
+
+
+async def test_pets_are_found_by_status_category_number_and_name(
+    service: Service, staff: Visitor
+) -> None:
     assert "There are no pets yet." in (await staff.get("/pets")).text
     await staff.submit("/pets", **BELLA | {"name": "Mr. D\u00e4rcy"})
     await service.store.write(create_pets([NewPet("Rex", 2, "sold")]))
@@ -249,6 +282,24 @@ async def test_undo_restores_the_pet(service: Service, staff: Visitor) -> None:
     assert "Rex is changed." in words(await succeed(staff, undone, "Redo"))
 
 
+@pytest.mark.parametrize(
+    ("status", "button", "said", "undo", "after"),
+    [
+        ("available", "Sell Bella", "Sold Bella (order 1).", "Undo", "available"),
+        ("sold", "Sell Bella", "Sold Bella (order 1).", "Undo", "available"),
+        ("pending", "Sell Bella", "Sold Bella (order 1).", "Undo", "available"),
+        ("", "Sell Bella", "Sold Bella (order 1).", "Undo", "available"),
+    ],
+)
+async def test_undo_of_a_sale_restores_an_allowed_status(
+    service: Service, staff: Visitor, status: str, button: str, said: str, undo: str, after: str
+) -> None:
+    changed = await succeed(staff, await added(staff, status=status), button)
+    assert said in words(changed)
+    await succeed(staff, changed, undo)
+    assert [pet["status"] for pet in await stored(service, staff)] == [after]
+
+
 async def test_undo_adds_a_deleted_pet_with_a_new_number(service: Service, staff: Visitor) -> None:
     page = await succeed(staff, await added(staff), "Delete Bella")
     assert "Bella is deleted." in words(page)
@@ -273,7 +324,15 @@ async def test_a_reservation_links_to_its_order(service: Service, staff: Visitor
     assert await history(service, staff) == ["pet.created", "order.placed", "pet.updated"]
 
 
-async def test_a_lost_race_shows_the_other_order(staff: Visitor, other: Visitor) -> None:
+async def test_a_double_click_reserves_once(staff: Visitor) -> None:
+    page = await added(staff)
+    clicks = await asyncio.gather(*(press(staff, page, "Reserve") for _ in range(2)))
+    assert [click.status_code for click in clicks] == [303, 303]
+
+
+async def test_losing_the_race_for_a_reservation_shows_the_other_order(
+    staff: Visitor, other: Visitor
+) -> None:
     page = await added(staff)
     await press(other, page, "Reserve", once="theirs")
     for _ in range(2):  # the second click tells the same
@@ -282,6 +341,23 @@ async def test_a_lost_race_shows_the_other_order(staff: Visitor, other: Visitor)
         assert "test has just reserved Bella." in words(lost)
         assert '<a href="/console/orders/1">Order 1</a>' in lost.text
         assert "/console/pets?status=available&amp;categoryId=1" in lost.text
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ("sold", "test has just sold Bella."),
+        ("", "Only an available pet can be reserved."),
+    ],
+)
+async def test_a_pet_that_is_no_longer_available_is_not_reserved(
+    staff: Visitor, other: Visitor, status: str, said: str
+) -> None:
+    page = await added(staff)
+    await succeed(other, page, "Save", status=status)
+    lost = await press(staff, page, "Reserve")
+    assert lost.status_code == 409
+    assert said in words(lost)
 
 
 async def test_a_reserved_pet_cannot_be_sold_or_deleted(staff: Visitor) -> None:
@@ -321,6 +397,19 @@ async def test_a_conflict_shows_the_other_change_and_keeps_the_input(
     assert conflict_of(refused, "Name") == ["Bella III", "Rex", "Bella II"]
 
 
+async def test_deleting_a_pet_that_someone_changed_is_a_conflict(
+    service: Service, staff: Visitor, other: Visitor
+) -> None:
+    page = await added(staff)
+    await succeed(other, page, "Save", name="Rex")
+    refused = await press(staff, page, "Delete Bella")
+    assert refused.status_code == 412
+    assert conflict_of(refused, "Name") == ["Bella", "Rex", "the same as now"]
+    assert "The page shows it as it is now." in words(refused)
+    await succeed(staff, refused, "Delete Rex")
+    assert await stored(service, staff) == []
+
+
 async def test_a_pet_deleted_by_someone_else_can_be_added_again_from_the_form(
     service: Service, staff: Visitor, other: Visitor
 ) -> None:
@@ -341,7 +430,9 @@ async def history(service: Service, visitor: Visitor) -> list[str]:
 
 
 @pytest.mark.each_database
-async def test_a_double_click_adds_one_with_any_form_id(service: Service, staff: Visitor) -> None:
+async def test_a_double_click_adds_a_pet_once_with_any_form_id(
+    service: Service, staff: Visitor
+) -> None:
     form = BELLA | {"once": "a\0\x7f\ufffd"}
     sent = await asyncio.gather(*(staff.post("/pets", **form) for _ in range(2)))
     assert [response.status_code for response in sent] == [303, 303]

@@ -13,6 +13,7 @@ from support.changes import create_pets
 from support.history import published_by
 from support.page_forms import buttons_of, form_of, form_to, press, succeed
 from support.service import Service
+from support.stores import do
 from support.visitor import Visitor, signed_in, signed_in_person, words
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
@@ -90,7 +91,9 @@ async def test_who_may_not_change_pets_has_no_checkboxes(service: Service) -> No
 
 
 @pytest.mark.each_database
-async def test_the_status_of_several_has_one_undo(service: Service, grace: Visitor) -> None:
+async def test_the_status_of_several_pets_changes_with_one_undo(
+    service: Service, grace: Visitor
+) -> None:
     await added(grace, "available", "pending", "available", "available")
     page = await page_after(grace, await send(grace, PATH, [1, 2, 3], status="sold"))
     assert "3 pets are sold." in words(page)
@@ -215,6 +218,20 @@ async def test_a_double_click_and_two_tabs_change_once(service: Service, grace: 
 # Undo
 
 
+async def test_an_undo_leaves_what_somebody_changed_since(service: Service, grace: Visitor) -> None:
+    await added(grace, "available", "available", "available")
+    page = await page_after(grace, await send(grace, PATH, [1, 2, 3], status="sold"))
+    await grace.submit("/pets/1", name="Bella")
+    await grace.submit("/pets/2/delete")
+    left = await press(grace, page, "Undo")
+    assert "1 pet is as before." in words(left)
+    assert reasons(left) == {
+        1: "Another person changed it meanwhile.",
+        2: "Another person changed it meanwhile.",
+    }
+    assert await statuses(service) == ["sold", "available"]
+
+
 async def test_an_undo_is_for_the_one_who_did_it_and_once(service: Service, grace: Visitor) -> None:
     await added(grace, "available")
     page = await page_after(grace, await send(grace, PATH, [1], status="sold"))
@@ -229,11 +246,21 @@ async def test_an_undo_is_for_the_one_who_did_it_and_once(service: Service, grac
     assert await service.store.read(Statement(sql)) == [(2,)]
 
 
+async def test_an_undo_needs_the_history_of_the_pets(service: Service, grace: Visitor) -> None:
+    await added(grace, "available")
+    page = await page_after(grace, await send(grace, PATH, [1], status="sold"))
+    await service.store.write(do("DELETE FROM events"))
+    left = await press(grace, page, "Undo")
+    assert reasons(left) == {1: "Its history is no longer kept"}
+
+
 # Delete
 
 
 @pytest.mark.each_database
-async def test_several_are_deleted_and_added_again(service: Service, grace: Visitor) -> None:
+async def test_several_pets_are_deleted_after_a_question_and_added_again(
+    service: Service, grace: Visitor
+) -> None:
     await added(grace, "available", "", "sold")
     asked = await send(grace, PATH, [3, 2], delete="1", status="sold")
     assert "Delete 2 pets?" in words(asked)
@@ -255,7 +282,9 @@ async def test_several_are_deleted_and_added_again(service: Service, grace: Visi
     }
 
 
-async def test_a_reserved_or_changed_pet_stays(service: Service, grace: Visitor) -> None:
+async def test_a_reserved_and_a_changed_pet_are_not_deleted(
+    service: Service, grace: Visitor
+) -> None:
     await added(grace, "available", "available", "available", "available")
     await grace.submit("/pets/1/reserve", once="a")
     asked = await send(grace, PATH, [1, 2, 3, 4], delete="1")
@@ -270,10 +299,41 @@ async def test_a_reserved_or_changed_pet_stays(service: Service, grace: Visitor)
     assert [*await stored(service)] == [1, 2]
 
 
+async def test_a_double_click_deletes_once_and_each_is_added_again(
+    service: Service, grace: Visitor
+) -> None:
+    for once in ("a", "b"):
+        await grace.submit("/pets", name="Bella", categoryId="1", status="sold", once=once)
+    shown = [*(await boxes(grace)).values()]
+    clicks = await asyncio.gather(*(grace.post(DELETE, pet=shown) for _ in range(2)))
+    pages = {words(page)[:22]: page for page in [await page_after(grace, each) for each in clicks]}
+    assert sorted(pages) == ["2 pets are deleted. Ad", "2 pets were deleted al"]
+    await succeed(grace, pages["2 pets are deleted. Ad"], AGAIN)
+    assert [*await stored(service)] == [3, 4]
+
+
 # Limits, hostile forms
 
 
-async def test_all_that_match_are_changed_up_to_500(service: Service, grace: Visitor) -> None:
+async def test_a_full_page_is_changed_at_once_with_an_undo_for_all(
+    service: Service, grace: Visitor
+) -> None:
+    await added(grace, *["available"] * 50)
+    shown = await boxes(grace)
+    assert len(shown) == 50
+    page = await page_after(grace, await send(grace, PATH, [*shown], status="sold"))
+    assert "50 pets are sold." in words(page)
+    page = await succeed(grace, page, "Undo")
+    assert "50 pets are as before." in words(page)
+    asked = await send(grace, PATH, [*shown], delete="1")
+    page = await succeed(grace, asked, "Delete 50 pets")
+    await succeed(grace, page, AGAIN)
+    assert len(await stored(service)) == 50
+
+
+async def test_all_that_match_are_changed_and_deleted_up_to_a_number(
+    service: Service, grace: Visitor
+) -> None:
     news = [NewPet(f"Pet {n}", 1, "sold" if n % 10 else "available") for n in range(1, 601)]
     await service.store.write(create_pets(news))
     page = await grace.get("/pets", status="available", name="pet")

@@ -1,19 +1,20 @@
 """The page of sales: any range, by day and by category, on screen and as CSV."""
 
 import re
+from pathlib import Path
 
 import httpx
 import pytest
 
 from petstore.categories.model import CategoryCreate
-from petstore.clock import DAY, Milliseconds
+from petstore.clock import DAY, HOUR, Milliseconds
 from petstore.events.store import Change
 from petstore.orders.model import OrderCreate, OrderPatch
 from petstore.orders.store import place_order, update_order
 from petstore.pets.model import NewPet
 from support.changes import create_category, create_pets
 from support.manual_clock import ManualClock
-from support.service import Service
+from support.service import Service, running_service
 from support.visitor import Visitor, signed_in
 from support.visitor import words as words_of
 
@@ -77,7 +78,9 @@ async def test_the_page_begins_with_the_last_seven_days(service: Service, ada: V
     assert "<title>1 Dec so far: $0.00</title>" in page.text
 
 
-async def test_a_range_over_92_days_is_shown_by_month(service: Service, ada: Visitor) -> None:
+async def test_a_range_of_more_than_92_days_is_shown_by_month(
+    service: Service, ada: Visitor
+) -> None:
     for at, amount, currency in (
         *((NOON, 100, "USD"), (NOON - DAY, 250, "USD"), (NOON - 2 * DAY, 50, "USD")),
         (NOON - 62 * DAY, 900, "EUR"),
@@ -97,7 +100,9 @@ async def test_a_range_over_92_days_is_shown_by_month(service: Service, ada: Vis
     assert "Download by month" not in short.text
 
 
-async def test_categories_are_listed_the_largest_first(service: Service, ada: Visitor) -> None:
+async def test_categories_have_their_share_the_largest_first(
+    service: Service, ada: Visitor
+) -> None:
     for amount, currency, category in (
         *((100, "USD", 2), (899, "USD", 1), (1, "USD", 3)),
         *((0, "EUR", 1), (0, "EUR", 1), (0, "EUR", 2)),
@@ -114,6 +119,15 @@ async def test_categories_are_listed_the_largest_first(service: Service, ada: Vi
         "category 2 1 €0.00 €0.00 33%",
     ]
     assert "$10.00 3 orders, $3.33 on average €0.00 3 orders" in words(page)
+
+
+async def test_the_days_are_those_of_the_shop(database: Path, clock: ManualClock) -> None:
+    zone = "Pacific/Kiritimati"  # where it is Wednesday
+    async with running_service(database, clock, time_zone=zone) as service:
+        await sell(service, NOON - 2 * HOUR, 700)
+        page = await (await signed_in(service)).get("/sales")
+        assert "Times in Pacific/Kiritimati." in page.text
+        assert "Wed 2 Dec 2026 (so far) 1 $7.00" in rows(page, "Sales by day")
 
 
 async def test_a_return_is_a_minus_on_its_own_day(service: Service, ada: Visitor) -> None:

@@ -71,6 +71,12 @@ async def test_every_call_with_a_valid_key_counts_whatever_its_outcome(service: 
     assert use["calls"] == 4
 
 
+async def test_a_call_without_the_scope_counts(service: Service) -> None:
+    key = await service.issue(scopes=frozenset())
+    assert await get_pet(service, key.token) == 403
+    assert [use["calls"] for use in await deprecated(service, key.token)] == [1]
+
+
 async def test_a_call_that_is_not_admitted_does_not_count(service: Service) -> None:
     key = await service.issue(per_minute=1)
     away = await service.issue(allowed_networks=("192.0.2.0/24",))
@@ -165,7 +171,9 @@ async def calls(store: Store, clock: ManualClock) -> Calls:
     return Calls(store, clock)
 
 
-async def test_the_days_add_up_to_the_last_call(calls: Calls, clock: ManualClock) -> None:
+async def test_the_days_add_up_and_the_latest_has_the_last_call(
+    calls: Calls, clock: ManualClock
+) -> None:
     for day in range(3):
         await calls.call(*(day + 1) * ["getPet"], user_agent=b"shop/%d" % day)
         clock.now += DAY
@@ -176,6 +184,12 @@ async def test_the_days_add_up_to_the_last_call(calls: Calls, clock: ManualClock
     assert (use.calls, use.last_user_agent) == (5, "shop/2")
     clock.now += 2 * DAY
     assert (await calls.page()).items == []
+
+
+async def test_a_list_continues_after_an_operation_that_was_removed(calls: Calls) -> None:
+    for key_id in (1, 2):
+        await calls.call("findPet", key_id=key_id)
+    assert [use.key_id for use in (await calls.page(1_999)).items] == [1, 2]
 
 
 # The sunset

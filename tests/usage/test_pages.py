@@ -5,8 +5,12 @@ import re
 import pytest
 
 from petstore.clock import HOUR, MINUTE
+from support.keys import rotate
 from support.service import Service
 from support.visitor import Visitor, owner_of_key, signed_in
+
+OLD_TOKEN_KEEPS = {"graceSeconds": "3600"}
+
 
 pytestmark = pytest.mark.anyio
 
@@ -38,7 +42,9 @@ def shown_token(html: str) -> str:
 # Limits
 
 
-async def test_meters_show_the_usage_and_count_against_no_limit(service: Service) -> None:
+async def test_the_meters_show_the_usage_and_viewing_them_counts_against_no_limit(
+    service: Service,
+) -> None:
     owner = await owner_of_key(service, plan="free", scopes=frozenset({"pets:read"}))
     for _ in range(50):
         await service.request("GET", "/v1/pets", owner.token)
@@ -52,7 +58,9 @@ async def test_meters_show_the_usage_and_count_against_no_limit(service: Service
 # What ends
 
 
-async def test_deprecated_calls_show_sunset_and_replacement(service: Service) -> None:
+async def test_deprecated_calls_are_shown_with_their_sunset_and_replacement(
+    service: Service,
+) -> None:
     owner = await owner_of_key(service)
     assert "Deprecated calls" not in await usage_of(owner)
     agent = {"User-Agent": "<b>till</b>/1"}
@@ -66,6 +74,20 @@ async def test_deprecated_calls_show_sunset_and_replacement(service: Service) ->
     assert "5 Dec 2030, 00:00" in words
 
 
+async def test_the_page_shows_the_fields_of_the_key_and_never_its_token(service: Service) -> None:
+    owner = await owner_of_key(
+        service,
+        name="Kennel <i>",
+        scopes=frozenset({"pets:read"}),
+        allowed_networks=("127.0.0.0/8",),
+    )
+    response = await owner.get("/account")
+    assert "Kennel &lt;i&gt;" in response.text
+    words = text_of(response.text)
+    assert "Networks 127.0.0.0/8 Token expires never Permissions See pets and categories" in words
+    assert owner.token not in response.text
+
+
 # The key
 
 
@@ -76,6 +98,13 @@ async def test_an_approaching_expiry_is_shown(service: Service, days: int, times
     assert words.count("Your token expires at") == times
     assert words.count(f"( {days} days left )") == times
     assert "Token expires never" not in text_of((await owner.get("/account")).text)
+
+
+async def test_a_leaked_token_ends_at_once_and_a_planned_change_asks_when(staff: Visitor) -> None:
+    html = (await staff.get("/usage")).text
+    leaked, planned = html.split('action="/console/usage/rotate"')[1:3]
+    assert 'type="hidden" name="graceSeconds" value="0"' in leaked
+    assert re.findall(r'<option value="(\d+)">', planned) == ["86400", "604800", "3600"]
 
 
 # Rotation
@@ -99,6 +128,25 @@ async def test_a_rotation_shows_the_token_once_and_the_session_ends_with_the_old
     assert (await staff.get("/usage")).status_code == 303
     assert (await staff.post("/sign-in", key=new)).status_code == 303
     assert (await staff.get("/usage")).status_code == 200
+
+
+@pytest.mark.parametrize("grace", ["soon", "9" * 5000])
+async def test_a_refused_rotation_says_why_and_rotates_nothing(
+    service: Service, staff: Visitor, grace: str
+) -> None:
+    page = await staff.post("/usage/rotate", graceSeconds=grace)
+    assert page.status_code == 400
+    assert "expected an integer from 0" in page.text
+    assert (await service.request("GET", "/v1/pets", staff.token)).status_code == 200
+
+
+async def test_a_token_in_its_grace_period_cannot_rotate_its_key(
+    service: Service, staff: Visitor
+) -> None:
+    await rotate(service.store, service.clock, staff.key_id, 60 * MINUTE)
+    page = await staff.post("/usage/rotate", **OLD_TOKEN_KEEPS)
+    assert page.status_code == 403
+    assert "token was replaced; use the newest token" in page.text
 
 
 # Refused by a limit

@@ -18,6 +18,7 @@ from petstore.webhooks.store import (
     LEASE,
     LeasedWebhook,
     active_webhooks,
+    release_leases,
     take_leases,
 )
 from support.changes import create_pets
@@ -84,6 +85,14 @@ async def test_a_lease_from_before_the_clock_was_set_back_is_available(
     assert await webhook_row(store, "leased_until") == (clock() + LEASE,)
 
 
+async def test_a_lease_is_renewed_by_its_owner(store: Store, clock: ManualClock) -> None:
+    await add_webhooks(store, clock, 1)
+    await take(store, clock, "one")
+    clock.advance(10)
+    assert await take(store, clock, "one") == {1}
+    assert await webhook_row(store, "leased_until") == (clock() + LEASE,)
+
+
 async def test_at_most_fifty_webhooks_are_leased_at_once(store: Store, clock: ManualClock) -> None:
     await add_webhooks(store, clock, 60)
     first = await take(store, clock, "one")
@@ -93,7 +102,16 @@ async def test_at_most_fifty_webhooks_are_leased_at_once(store: Store, clock: Ma
     assert not first & second
 
 
-async def test_only_the_owner_of_a_lease_delivers(store: Store, clock: ManualClock) -> None:
+async def test_a_released_lease_is_available_at_once(store: Store, clock: ManualClock) -> None:
+    await add_webhooks(store, clock, 1)
+    await take(store, clock, "one")
+    await store.write(release_leases("one"))
+    assert await take(store, clock, "other") == {1}
+
+
+async def test_only_the_owner_of_a_lease_creates_deliveries(
+    store: Store, clock: ManualClock
+) -> None:
     await add_webhooks(store, clock, 1)
     await store.write(create_pets([NewPet("Bella", 1, "available")]))
     await take(store, clock, "one")
@@ -106,7 +124,9 @@ async def test_only_the_owner_of_a_lease_delivers(store: Store, clock: ManualClo
     assert await deliveries(store) == [(1, "pending", 0)]
 
 
-async def test_a_transaction_is_bounded(store: Store, clock: ManualClock) -> None:
+async def test_a_transaction_creates_a_bounded_number_of_deliveries(
+    store: Store, clock: ManualClock
+) -> None:
     await add_webhooks(store, clock, 3)
     found = await webhooks(store, clock)
     assert [(len(group), end) for group, end in batches(found, 400)] == [(2, 400), (1, 400)]
@@ -139,14 +159,18 @@ async def test_a_late_outcome_does_not_change_a_disabled_or_paused_webhook(
     assert await webhook_row(store, "disabled_reason, paused_until") == (None, 9)
 
 
-async def test_a_first_delivery_is_not_delayed(store: Store, clock: ManualClock) -> None:
+async def test_a_delivery_without_a_predecessor_is_not_delayed(
+    store: Store, clock: ManualClock
+) -> None:
     delivery = await only_delivery(store, clock)
     held = delivery._replace(held_until=clock() + 300 * SECOND)
     await store.write(save_progress([], [held], clock()))
     assert await due(store, clock) == [delivery]
 
 
-async def test_a_delivery_waits_for_the_previous(store: Store, clock: ManualClock) -> None:
+async def test_a_delivery_waits_for_the_previous_one_of_its_resource(
+    store: Store, clock: ManualClock
+) -> None:
     await add_webhooks(store, clock, 1)
     for _ in range(2):
         await store.write(

@@ -56,9 +56,8 @@ NAME_63 = "a" * 63
 def test_only_networks_of_the_operator_allow_what_is_not_public_https(
     url: str, *, is_public: bool, is_own: bool
 ) -> None:
-    told = r"^url: expected (https and port 443|a public address); the operator can"
     for networks, is_accepted in (((), is_public), (OWN, is_own)):
-        with nullcontext() if is_accepted else pytest.raises(InvalidWebhookUrl, match=told):
+        with nullcontext() if is_accepted else pytest.raises(InvalidWebhookUrl, match="operator"):
             check_url(url, networks)
 
 
@@ -168,6 +167,14 @@ def test_a_value_at_a_limit_is_accepted(struct: type, members: dict[str, Any]) -
     assert decode_json(json.dumps(members).encode(), struct) == convert(members, struct)
 
 
+def test_an_old_secret_signs_for_a_day_by_default() -> None:
+    assert SecretRotation().grace_seconds == 86_400
+
+
+def test_a_key_has_at_most_16_webhooks() -> None:
+    assert MAX_WEBHOOKS == 16
+
+
 def test_types_are_sorted_and_deduplicated() -> None:
     types = ["order.placed", "pet.created", "order.placed"]
     assert known_types(types) == ["pet.created", "order.placed"]
@@ -193,7 +200,3 @@ def test_a_webhook_gets_the_types_that_its_key_can_read() -> None:
     types = ["order.placed", "key.banned"]
     assert wanted_types(types, frozenset(DEFAULT_SCOPES)) == set(types)
     assert wanted_types(types, frozenset({"pets:read"})) == {"key.banned"}
-
-
-def test_a_key_has_16_webhooks_and_an_old_secret_signs_for_a_day() -> None:
-    assert (MAX_WEBHOOKS, SecretRotation().grace_seconds) == (16, 86_400)

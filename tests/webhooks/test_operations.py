@@ -87,6 +87,14 @@ async def rows(service: Service, sql: str) -> list[Any]:
     return await service.store.read(Statement(sql))
 
 
+async def test_a_key_has_the_webhooks_scope_only_if_it_is_named(service: Service) -> None:
+    usual = await sender(service)
+    response = await usual("POST", "/webhooks", json=BODY)
+    assert "webhooks:write" in assert_error(response, 403, "missing_scope")
+    named = await sender(service, scopes=frozenset({"webhooks:write"}))
+    assert (await create(named))["id"] == 1
+
+
 # Keys
 
 
@@ -109,7 +117,9 @@ async def test_the_webhook_of_another_key_is_not_found(service: Service, send: S
 
 
 @pytest.mark.each_database
-async def test_an_administrator_can_see_and_disable_every_webhook(service: Service) -> None:
+async def test_an_administrator_sees_every_webhook_and_can_only_disable_it(
+    service: Service,
+) -> None:
     owner = await sender(service, scopes=MANAGER)
     admin = await sender(service, scopes=frozenset(SCOPES))
     await create(owner)
@@ -151,6 +161,14 @@ async def test_failing_webhooks_are_listed_alone(service: Service, send: Send) -
     assert [(each["id"], each["failingSince"]) for each in rest.json()] == [(4, None)]
     response = await send("GET", "/webhooks?failing=false")
     assert assert_error(response, 400, "invalid_parameter").startswith("failing: expected true")
+
+
+async def test_webhooks_of_the_other_environment_are_not_seen(service: Service, send: Send) -> None:
+    await create(await sender(service, scopes=MANAGER))
+    await service.store.write(do("UPDATE webhooks SET environment = 'staging'"))
+    assert_error(await send("GET", "/webhooks/1"), 404, "not_found")
+    assert_error(await send("PATCH", "/webhooks/1", json={"enabled": False}), 404, "not_found")
+    assert (await send("GET", "/webhooks")).json() == []
 
 
 @pytest.mark.parametrize(("method", "rest"), [each for each in BY_ID if each[1] != "/deliveries"])
@@ -201,7 +219,9 @@ async def test_the_operator_may_allow_networks(address: str) -> None:
         assert (await create(send, url="http://127.0.0.1:3000/hooks"))["id"] == 1
 
 
-async def test_a_type_that_the_key_cannot_read_is_refused(service: Service) -> None:
+async def test_a_type_that_the_key_cannot_read_is_refused_naming_the_scope_it_needs(
+    service: Service,
+) -> None:
     send = await sender(service, scopes=frozenset({"webhooks:write", "pets:read"}))
     await create(send, types=["pet.created", "key.banned"])
     for method, path in (("POST", "/webhooks"), ("PATCH", "/webhooks/1")):
@@ -250,7 +270,9 @@ async def test_only_the_named_fields_change(send: Send) -> None:
 
 
 @pytest.mark.each_database
-async def test_a_deleted_webhook_has_no_deliveries(service: Service, send: Send) -> None:
+async def test_a_deleted_webhook_and_its_deliveries_are_not_found(
+    service: Service, send: Send
+) -> None:
     await create(send)
     await create(send)
     await add_deliveries(service.store, 1, *["pending"] * 501)
@@ -265,7 +287,9 @@ async def test_a_deleted_webhook_has_no_deliveries(service: Service, send: Send)
 
 
 @pytest.mark.each_database
-async def test_a_rotated_secret_works_for_a_day(service: Service, send: Send) -> None:
+async def test_a_rotated_secret_is_new_and_the_old_one_works_for_a_day(
+    service: Service, send: Send
+) -> None:
     created = await create(send)
     assert created["secret"] in await secrets_of(service)
     rotated = await send("POST", "/webhooks/1/rotate")
@@ -276,6 +300,17 @@ async def test_a_rotated_secret_works_for_a_day(service: Service, send: Send) ->
     assert await secrets_of(service) == [rotated.json()["secret"]]
     ended = (await send("POST", "/webhooks/1/rotate", json={"graceSeconds": 0})).json()
     assert await secrets_of(service) == [ended["secret"]]
+
+
+async def test_without_a_grace_period_the_old_secret_ends_at_once(
+    service: Service, send: Send
+) -> None:
+    await create(send)
+    rotated = (await send("POST", "/webhooks/1/rotate", json={"graceSeconds": 0})).json()
+    assert await secrets_of(service) == [rotated["secret"]]
+    again = (await send("POST", "/webhooks/1/rotate", json={"graceSeconds": 604_800})).json()
+    service.clock.advance(604_800 - 1)
+    assert await secrets_of(service) == [again["secret"], rotated["secret"]]
 
 
 async def secrets_of(service: Service) -> list[str]:
@@ -314,7 +349,9 @@ async def test_a_lost_master_secret_is_not_replaced_while_webhooks_exist(databas
         assert secret.exists()
 
 
-async def test_a_request_refused_without_a_secret_can_be_retried(database: Path) -> None:
+async def test_a_request_refused_without_a_master_secret_can_be_retried_later(
+    database: Path,
+) -> None:
     async with running_service(database) as service:
         send = await sender(service, scopes=frozenset(SCOPES))
         secret = database.with_name(f"{database.name}.secret")
@@ -370,7 +407,9 @@ async def test_deliveries_are_listed_newest_first(service: Service, send: Send) 
     assert "Link" not in (await send("GET", "/webhooks/1/deliveries?limit=3")).headers
 
 
-async def test_a_recovery_is_left_to_the_deliverer(service: Service, send: Send) -> None:
+async def test_a_recovery_is_accepted_and_left_to_the_process_that_delivers(
+    service: Service, send: Send
+) -> None:
     await create(send)
     await add_events(service.store, [NOW, NOW + SECOND])
     for since, recovered_to in (("2026-12-01T12:00:01Z", 1), ("0001-01-01T00:00:00Z", 0)):
@@ -404,7 +443,9 @@ async def test_a_delivery_can_be_sent_again(service: Service, send: Send) -> Non
 
 
 @pytest.mark.each_database
-async def test_no_delivery_outlives_its_webhook(service: Service, send: Send) -> None:
+async def test_no_delivery_outlives_a_webhook_that_is_deleted_meanwhile(
+    service: Service, send: Send
+) -> None:
     await create(send)
     await add_events(service.store, [NOW] * 8)
     await add_deliveries(service.store, 1, *["failed"] * 8)
@@ -417,7 +458,9 @@ async def test_no_delivery_outlives_its_webhook(service: Service, send: Send) ->
 
 
 @pytest.mark.each_database
-async def test_a_disabled_webhook_gets_no_retry(service: Service, send: Send) -> None:
+async def test_a_webhook_that_is_disabled_meanwhile_gets_no_later_retry(
+    service: Service, send: Send
+) -> None:
     await create(send)
     await add_events(service.store, [NOW] * 8)
     await add_deliveries(service.store, 1, *["failed"] * 8)

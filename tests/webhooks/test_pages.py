@@ -1,6 +1,7 @@
 """The pages of webhooks."""
 
 import re
+from functools import partial
 from typing import Any
 
 import httpx
@@ -10,6 +11,7 @@ from petstore.clock import MINUTE
 from petstore.databases.contract import Statement
 from petstore.keys.model import SCOPES
 from support.page_forms import conflict_of, form_of, form_to, press, succeed
+from support.races import just_before_a_write
 from support.service import Service, running_service
 from support.stores import do
 from support.visitor import Visitor, owner_of_key, signed_in, words
@@ -26,7 +28,9 @@ async def create(visitor: Visitor, **wanted: Any) -> httpx.Response:
     return response
 
 
-async def test_an_owner_sees_the_own_webhooks_alone(service: Service) -> None:
+async def test_the_owner_of_a_key_that_manages_keys_sees_its_own_webhooks_alone(
+    service: Service,
+) -> None:
     await create(await signed_in(service))
     owner = await owner_of_key(service)
     await create(owner, description="Mine")
@@ -42,6 +46,24 @@ async def test_without_a_master_secret_webhooks_cannot_be_added(postgres_url: st
         page = await (await signed_in(service)).get("/webhooks")
         assert "its operator has not set them up" in words(page)
         assert "/webhooks/new" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"url": "http://127.0.0.1/"}, "Address: expected"),
+        ({"types": ["pet.eaten"]}, "there is no 'pet.eaten'"),
+        ({"description": "x" * 256}, "What it is for: expected 1 to 255"),
+    ],
+)
+async def test_a_refused_webhook_keeps_the_input(
+    staff: Visitor, fields: dict[str, Any], said: str
+) -> None:
+    refused = await staff.post("/webhooks", **HOOK | fields)
+    assert refused.status_code == 400
+    assert said in words(refused)
+    assert 'value="pet.created" checked' in refused.text or "types" in fields
+    assert 'value="Till"' in refused.text or "description" in fields
 
 
 async def test_the_secret_is_shown_once(staff: Visitor) -> None:
@@ -105,6 +127,22 @@ async def test_a_conflict_shows_the_other_change_and_keeps_the_input(staff: Visi
     assert form_of(saved, "Save").fields["description"] == "Mine"
 
 
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_a_delivery_does_not_cause_a_conflict(
+    service: Service, staff: Visitor, *, is_late: bool
+) -> None:
+    await create(staff)
+    page = await staff.get("/webhooks/1")
+    deliver = partial(service.store.write, do("UPDATE webhooks SET last_success_at = 1"))
+    if is_late:
+        just_before_a_write(service.store, deliver)
+    else:
+        await deliver()
+    assert "The webhook is changed." in words(
+        await succeed(staff, page, "Save", description="Mine")
+    )
+
+
 async def test_a_disabled_webhook_says_so_and_can_be_enabled(staff: Visitor) -> None:
     await create(staff)
     disabled = await staff.submit("/webhooks/1/disable")
@@ -129,6 +167,34 @@ async def test_missed_events_are_sent_since_a_time(service: Service, staff: Visi
     assert "Missed events are being sent." in words(sent)
     select = Statement("SELECT recovered_to FROM webhooks")
     assert await service.store.read(select) == [(2,)]  # behind that of the key and the first
+
+
+async def test_a_test_delivery_is_sent_once_however_often_the_button_is_pressed(
+    staff: Visitor,
+) -> None:
+    await create(staff)
+    for _ in range(2):
+        sent = await staff.submit("/webhooks/1/test", once="abc")
+        assert "A test is on its way." in words(sent)
+
+
+async def test_a_form_sent_twice_creates_one_webhook_and_one_secret(
+    service: Service, staff: Visitor
+) -> None:
+    for path, fields in (("/webhooks", HOOK), ("/webhooks/1/rotate", {"graceSeconds": "3600"})):
+        opened = await staff.get("/webhooks/new" if path == "/webhooks" else "/webhooks/1")
+        form = opened.text.partition(f'action="/console{path}"')[2]
+        once = re.search(r'name="once" value="([^"]+)"', form.partition("</form>")[0])
+        assert once is not None
+        sent = [await staff.post(path, **fields, once=once[1]) for _ in range(2)]
+        shown = [len(re.findall(r"whsec_[A-Za-z0-9+/]{43}=", page.text)) for page in sent]
+        assert shown == [1, 0]
+        assert sent[1].status_code == 409
+        assert "showed its secret; rotate it to get another" in words(sent[1])
+    listed = await service.request("GET", "/v1/webhooks", staff.token)
+    assert len(listed.json()) == 1
+    for grace in ("soon", "9" * 5000):
+        assert (await staff.post("/webhooks/1/rotate", graceSeconds=grace)).status_code == 400
 
 
 async def test_the_newest_deliveries_come_first_and_links_lead_to_older_ones(

@@ -8,11 +8,10 @@ from typing import NamedTuple
 from msgspec import UNSET, UnsetType
 
 from petstore.clock import Milliseconds, milliseconds, utc
-from petstore.console.forms import Field, FieldSet, optional
+from petstore.console.forms import Field, FieldSet, isolated, optional
 from petstore.console.history import History
 from petstore.console.numbers import money_in_words, plain_amount, typed_amount
 from petstore.console.page import PageRequest
-from petstore.console.templates import isolated
 from petstore.domain.time_zones import local_time, typed_moment
 from petstore.interface.operation import Result
 from petstore.orders.model import OPEN_STATUSES, Order, OrderStatus
