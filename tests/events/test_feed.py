@@ -141,9 +141,7 @@ async def test_an_event_that_a_client_has_read_does_not_wake_it(
     assert await waiter
 
 
-async def test_a_client_with_an_older_cursor_that_joins_during_a_query_is_served(
-    store: Store,
-) -> None:
+async def test_an_older_cursor_that_joins_during_a_query_is_served(store: Store) -> None:
     """The look that is under way does not find what they have yet to read."""
     entered, may_end = asyncio.Event(), asyncio.Event()
 
@@ -192,9 +190,7 @@ async def test_a_client_that_disconnects_is_removed(feed: Feed, watched: Watched
     await eventually(lambda: feed.waiting == 0)
 
 
-async def test_waiting_clients_survive_a_database_outage(
-    feed: Feed, watched: Watched, store: Store
-) -> None:
+async def test_a_wait_survives_an_outage(feed: Feed, watched: Watched, store: Store) -> None:
     watched.failures = 5
     waiter = waiting(feed)
     await eventually(lambda: not watched.failures)
@@ -202,9 +198,7 @@ async def test_waiting_clients_survive_a_database_outage(
     assert await waiter
 
 
-async def test_a_stopping_process_ends_current_and_later_waits(
-    feed: Feed, watched: Watched
-) -> None:
+async def test_a_stopping_process_ends_all_waits(feed: Feed, watched: Watched) -> None:
     waiters = [waiting(feed) for _ in range(3)]
     await seen(watched)
     feed.release()

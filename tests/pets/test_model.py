@@ -185,7 +185,5 @@ def test_every_accepted_change_leaves_a_valid_pet(value: Any) -> None:
         (PetFilter(has_status=False), [2]),
     ],
 )
-def test_a_filter_admits_pets_by_status_and_category(
-    filters: PetFilter, admitted: list[int]
-) -> None:
+def test_a_filter_admits_by_status_and_category(filters: PetFilter, admitted: list[int]) -> None:
     assert [pet.id for pet in (BELLA, Pet(2, "Rex", 7)) if filters.admits(pet)] == admitted
