@@ -99,17 +99,7 @@ def listening(folder: Path, shop: Shop, *options: str) -> Iterator[Listener]:
 
 @pytest.mark.parametrize(
     "url",
-    [
-        *(
-            "localhost:3000",
-            "ftp://localhost",
-            "http://",
-            "http://a:99999",
-            "http://u:s3cret@a",
-            "x y",
-        ),
-        *("x y", "http://a..b", "http://a/\xe9", "http://a/?\udce9"),
-    ],
+    ["localhost:3000", "http://u:s3cret@a", "http://a/?\udce9"],
 )
 def test_an_invalid_address_is_refused(shop: Shop, url: str) -> None:
     words = shop.fail("events", "listen", "--forward-to", url, status=2)

@@ -17,7 +17,7 @@ from support.history import published
 from support.stores import open_store
 from support.waiting import eventually
 
-pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+pytestmark = pytest.mark.anyio
 
 PETS = frozenset({"pet.created", "key.banned"})
 LONG = 30.0
@@ -83,6 +83,7 @@ def waiting(
     )
 
 
+@pytest.mark.each_database
 async def test_an_event_committed_by_another_process_wakes_waiting_clients(
     feed: Feed, watched: Watched, address: str
 ) -> None:
@@ -98,6 +99,7 @@ async def test_an_existing_event_ends_the_wait_at_once(feed: Feed, store: Store)
     assert await waiting(feed)
 
 
+@pytest.mark.each_database
 async def test_an_event_of_another_type_or_key_wakes_no_client(
     feed: Feed, store: Store, watched: Watched
 ) -> None:
@@ -219,6 +221,7 @@ async def test_a_thousand_waiting_clients_share_one_query(
     assert watched.queries - before < 100
 
 
+@pytest.mark.each_database
 async def test_a_cursor_beyond_the_newest_event_does_not_end_a_wait(
     feed: Feed, watched: Watched, store: Store
 ) -> None:

@@ -45,25 +45,15 @@ def status(server: ServerProcess, token: str) -> int:
     ("option", "value"),
     [
         ("--plan", "gold"),
-        ("--name", ""),
-        ("--name", "   "),
-        ("--name", "two\nlines"),
         ("--name", "\x1b[31mred"),
-        ("--name", "n" * 101),
         ("--per-minute", "0"),
         ("--per-minute", "1.5"),
         ("--per-day", "2147483647"),
-        ("--scope", "pets"),
         ("--scope", "pets:read pets:write"),
-        ("--expires-in", "30"),
-        ("--expires-in", "0s"),
         ("--expires-in", "１d"),  # noqa: RUF001 - a full-width digit
-        ("--expires-in", "1y"),
         ("--expires-in", "36501d"),
         ("--environment", "test"),
-        ("--network", "here"),
         ("--network", "anywhere"),
-        ("--network", "10.0.0.1/8"),
     ],
 )
 def test_an_invalid_value_is_refused_naming_the_option(
