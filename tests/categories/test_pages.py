@@ -111,7 +111,7 @@ async def test_a_conflict_shows_the_other_change_and_keeps_the_input(
     await succeed(other, page, "Save", name="Hounds")
     refused = await press(staff, page, "Save", description="All.")
     assert refused.status_code == 412
-    assert "Somebody else changed this category while you were looking at it." in words(refused)
+    assert "Another user changed this category while you were looking at it." in words(refused)
     assert conflict_of(refused, "Name") == ["Dogs", "Hounds", "the same as now"]
     late = await press(staff, page, "Delete Dogs")
     assert late.status_code == 412

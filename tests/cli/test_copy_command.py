@@ -239,15 +239,14 @@ def test_an_interrupted_copy_leaves_nothing_and_can_be_run_again(
         " INSERT INTO pets (name, category_id) SELECT 'pet ' || i, i FROM n",
     )
     with Terminal("copy", "--from", full, "--to", postgres_url, cwd=tmp_path) as terminal:
-        assert within(30, lambda: re.search(r" [1-9][0-9]?% ", terminal.text)), terminal.text
+        assert within(30, lambda: re.search(r": [1-9][0-9,]* of ", terminal.text)), terminal.text
         terminal.process.send_signal(end)
         assert terminal.wait() == (1 if end == signal.SIGINT else -end)
     assert ("Error: interrupted: nothing was copied" in terminal.text) == (end == signal.SIGINT)
     assert only_the_revision(contents(postgres_url))
     shown = shown_on_terminal("copy", "--from", full, "--to", postgres_url)
     assert shown.status == 0
-    assert "Copying" in shown.text
-    assert "100%" in shown.text
+    assert re.search(r"Copying: ([0-9,]+) of \1\n", shown.text)
     assert "rows copied; every table" in shown.text
     assert query(postgres_url, "SELECT count(*) FROM pets") == [(40_007,)]
 

@@ -92,7 +92,7 @@ async def test_the_page_of_an_order_tells_who_changed_it(service: Service, grace
     service.clock.advance(DAY / SECOND)
     later = await signed_in_again(service, grace.key_id)
     assert (await history_of(later, "/orders/2"))[0] == (
-        "The service cancelled it, because nobody approved it in time"
+        "The service cancelled it, because it was not approved in time"
     )
 
 

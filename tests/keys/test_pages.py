@@ -107,7 +107,7 @@ class TestChanging:
         await other.submit(path, **theirs | {"plan": "business", "name": "Till 3"})
         conflict = await staff.post(path, **mine | {"plan": "pro", "perDay": ""})
         assert conflict.status_code == 412
-        assert "Somebody else changed this key while you were looking at it." in conflict.text
+        assert "Another user changed this key while you were looking at it." in conflict.text
         assert (
             "Name: Till → Till 3. Other changed the name just now."
             " Plan: free → business, and you want pro. Other changed the plan just now."
@@ -124,7 +124,7 @@ class TestChanging:
         await (await signed_in(service)).submit(f"/keys/{key_id}/revoke")
         refused = await staff.post(f"/keys/{key_id}", **form | {"name": "Till 3"})
         assert refused.status_code == 412
-        assert "Somebody else revoked this key while you were editing." in refused.text
+        assert "Another user revoked this key while you were editing." in refused.text
 
 
 class TestEnding:

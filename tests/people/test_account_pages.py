@@ -92,7 +92,7 @@ async def test_a_name_that_somebody_else_changed_is_not_overwritten(
     await alter(service.store, service.clock, grace.key_id, name="Grace H.")
     refused = await press(grace, page, "Save", name="Grace Hopper")
     assert refused.status_code == 412
-    assert "Somebody else changed this account" in words(refused)
+    assert "Another user changed this account" in words(refused)
     assert "you want Grace Hopper" in words(refused)
     assert await name_of(service, grace) == "Grace H."
 

@@ -100,7 +100,7 @@ async def test_an_undo_that_comes_too_late_is_told_as_a_conflict(grace: Visitor)
     await grace.submit("/pets/1", name="Rex")
     late = await press(grace, opened, UNDO)
     assert late.status_code == 412
-    assert "Somebody else changed this pet while you were looking at it." in words(late)
+    assert "Another user changed this pet while you were looking at it." in words(late)
     assert name_of(await pet(grace)) == "Rex"
 
 

@@ -375,7 +375,7 @@ async def test_a_conflict_shows_the_other_change_and_keeps_the_input(
     await succeed(other, page, "Save", status="sold")
     refused = await press(staff, page, "Save", name="Bella II", status="")
     assert refused.status_code == 412
-    assert "Somebody else changed this pet while you were looking at it." in words(refused)
+    assert "Another user changed this pet while you were looking at it." in words(refused)
     assert conflict_of(refused, "Status") == ["available", "sold", "none"]
     assert '<a class="button quiet" href="/console/pets/1">Take theirs</a>' in refused.text
     assert [pet["name"] for pet in await stored(service, staff)] == ["Bella"]

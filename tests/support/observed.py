@@ -99,7 +99,7 @@ async def observed_service(
         store = database_of(settings, observers)
         if not is_postgres(url):
             migrate(store, sqlite_path(url))
-        limiter = create_limiter(settings, store, clock, observers)
+        limiter = create_limiter(settings, store, clock)
         app = create_app(settings, store, limiter, log, clock, observers=observers)
         async with app.lifespan():
             transport = InProcess(app)

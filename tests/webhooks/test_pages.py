@@ -101,7 +101,7 @@ async def test_a_conflict_shows_the_other_change_and_keeps_the_input(staff: Visi
     await succeed(staff, page, "Save", description="Other")
     late = await press(staff, page, "Save", description="Mine")
     assert late.status_code == 412
-    assert "Somebody else changed this webhook" in words(late)
+    assert "Another user changed this webhook" in words(late)
     assert conflict_of(late, "What it is for") == ["Till", "Other", "Mine"]
     saved = await succeed(staff, late, "Save mine anyway")
     assert form_of(saved, "Save").fields["description"] == "Mine"
