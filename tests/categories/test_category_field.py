@@ -116,9 +116,7 @@ async def test_no_category_is_added_for_a_pet_that_is_refused(
     assert await stored(service, staff, "/v1/categories") == []
 
 
-async def test_a_failure_after_a_category_was_added_is_told(
-    service: Service, staff: Visitor
-) -> None:
+async def test_a_failure_after_adding_a_category_is_told(service: Service, staff: Visitor) -> None:
     await add(service.store, "Dogs")
     await service.store.write(create_pets([NewPet("Bella", 1, "available")]))
     page = await staff.get("/pets/1")

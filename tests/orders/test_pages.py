@@ -391,7 +391,7 @@ async def test_a_conflict_of_two_changes_shows_both(service: Service, staff: Vis
     await change(other, shipDate="2026-12-25T08:30", buyer="Grace")
     refused = await press(staff, page, "Save", shipDate="2026-12-26T09:00")
     assert refused.status_code == 412
-    assert "Somebody else changed this order while you were looking at it." in words(refused)
+    assert "Another user changed this order while you were looking at it." in words(refused)
     assert conflict_of(refused, "Ship date") == [
         *("2026-12-24T10:00", "2026-12-25T08:30", "2026-12-26T09:00")
     ]
