@@ -415,7 +415,7 @@ async def test_a_reservation_that_lapsed_while_the_page_was_open_is_reported(
     clock.advance(26 * 60)
     refused = await staff.post("/orders/1/approve", **seen(page))
     assert refused.status_code == 412
-    told = "The time to approve order 1 ended 1 min ago. The order is cancelled."
+    told = "The service cancelled order 1 just now, while this page was open."
     assert told in words(refused)
     assert '<span class="status cancelled">' in refused.text
 

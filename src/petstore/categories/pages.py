@@ -89,21 +89,15 @@ async def stock_of(request: PageRequest, categories: Mapping[int, Category]) -> 
 
 
 async def _list(request: PageRequest, error: PetstoreError | None = None) -> Response:
-    found, history = Result[list[Category]]([]), None
+    found = Result[list[Category]]([])
     if not isinstance(error, InvalidParameter):
         found = await request.list_page("listCategories", _ON_A_PAGE)
-    if isinstance(error, NotFound):
-        form = _FORM.as_new_resource(request.form, error)
-        history = await history_of(request, f"category/{request.path_id}")
-    else:
-        form = _FORM.new(request.form, error)
     return request.page(
         "stock.html",
         error=error,
         stock=await stock_of(request, {each.id: each for each in found.value}),
         cursor=found.next,
-        form=form,
-        history=history,
+        form=_FORM.new(request.form, error),
     )
 
 
@@ -117,8 +111,6 @@ async def _create(request: PageRequest) -> Response:
 
 
 async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
-    if isinstance(error, NotFound):
-        return await _list(request, _not_found(request))
     try:
         found = await _get(request)
     except NotFound as gone:

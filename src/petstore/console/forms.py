@@ -20,7 +20,6 @@ from petstore.domain.fields import INT64_MAX
 from petstore.errors import (
     ContentTooLarge,
     InvalidBody,
-    NotFound,
     PetstoreError,
     PreconditionFailed,
     UnsupportedMediaType,
@@ -393,14 +392,6 @@ class FieldSet:
         if error is None and defaults:
             typed |= {name: text for name, text in defaults.items() if name not in sent.fields}
         return ShownForm(self.fields, typed, typed, problem=self.problem(error))
-
-    def as_new_resource(self, sent: Form, gone: NotFound) -> ShownForm:
-        """Return a form that changed what is ``gone`` as one that adds it again."""
-        edit = self.edit(sent)
-        if len(edit.opened) < len(self.fields) or not edit.opened.keys() & sent.fields.keys():
-            raise NotFound(gone.message)
-        typed = {**edit.opened, **edit.typed}
-        return ShownForm(self.fields, typed, typed)
 
     def shown(self, now: Texts, version: str, sent: Form, error: PetstoreError | None) -> ShownForm:
         """Return the form of a resource as it is ``now``, after the ``error`` that ``sent`` had."""

@@ -100,7 +100,6 @@ async def _page(
         continues=continues,
         refused=await _refused_rows(request) if has_refused else [],
         kept_because=_KEPT,
-        pending=_pending(found),
         form=_form(found, categories).new(request.form, error, _texts(found)),
         fields_of_words=_words_form(found).new(request.form, error, _texts(found)),
         fields_of_categories=_categories_form(found, categories).new(
@@ -112,35 +111,6 @@ async def _page(
 
 def _preview(found: Import) -> ImportPreview:
     return ImportPreview() if found.preview is UNSET else found.preview
-
-
-def _pending(found: Import) -> list[tuple[str, str, str]]:
-    preview = _preview(found)
-    new = sum(word.category_id is UNSET for word in preview.categories)
-    rows = preview.without_category
-    unknown = sum(word.means is UNSET for word in preview.statuses)
-    status = found.default_status
-    decisions = (
-        (found.mapping.name is UNSET, "No column is chosen for the names.", "name", "Choose it"),
-        (not found.has_header, "Line 1 counts as a pet, not as names of columns.", "hasHeader", ""),
-        (
-            rows and found.default_category_id is UNSET,
-            f"{rows:,} {'row has' if rows == 1 else 'rows have'} no category.",
-            *("defaultCategoryId", "Choose one"),
-        ),
-        (
-            new and found.unknown_categories == "refuse",
-            f"{new} {'category is' if new == 1 else 'categories are'} not in the store.",
-            *("unknownCategories", "Add or skip"),
-        ),
-        (
-            unknown,
-            f"{unknown} status {'word is' if unknown == 1 else 'words are'} not known.",
-            *("statuses", "Decide"),
-        ),
-        (status is not UNSET, f"Pets without a status become {status}.", "defaultStatus", ""),
-    )
-    return [(text, at, link or "Change") for applies, text, at, link in decisions if applies]
 
 
 async def _refused_rows(request: PageRequest) -> list[list[str]]:

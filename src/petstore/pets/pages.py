@@ -35,11 +35,11 @@ from petstore.console.numbers import shown_count
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
 from petstore.domain.decoding import convert
 from petstore.domain.time_zones import local_time
-from petstore.errors import InvalidBody, NotFound, PetstoreError, PreconditionFailed, UnknownPet
+from petstore.errors import InvalidBody, NotFound, PetstoreError, PreconditionFailed
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.orders.form import card_of, latest_order, order_form, sale_of, sold_in_words
-from petstore.orders.model import OPEN_STATUSES, PET_AFTER, Order
+from petstore.orders.model import OPEN_STATUSES, Order
 from petstore.pets.model import EXPORTED, STATUSES, NewPet, Pet, statuses_after
 
 _ON_A_PAGE = 50
@@ -152,17 +152,11 @@ def list_query(form: Form) -> dict[str, Any]:
 
 
 async def _new(request: PageRequest, error: PetstoreError | None = None) -> Response:
-    history = None
-    if isinstance(error, NotFound):
-        form = FORM.as_new_resource(request.form, error)
-        history = await history_of(request, _resource(request))
-    else:
-        form = FORM.new(request.form, error, {"status": "available"})
+    form = FORM.new(request.form, error, {"status": "available"})
     return request.page(
         "new_pet.html",
         error=error,
         form=await category_form(request, form),
-        history=history,
         added=await _added(request),
         now=request.services.clock(),
     )
@@ -211,8 +205,6 @@ def _next_to(pet: Pet) -> str:
 
 
 async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
-    if isinstance(error, NotFound | UnknownPet):
-        return await _new(request, _not_found(request))
     try:
         found = await _get(request)
     except NotFound as gone:
@@ -229,10 +221,6 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
     form = FORM.shown(now, found.version, request.form, of_change)
     form = form._replace(fields=_offered(pet, order, form.typed["status"]).fields)
     sold = order_form(request).new(request.form if of_sale else EMPTY, of_sale)
-    if was_pending := any(each.opened == "pending" for each in form.differences):
-        latest = await latest_order(request, pet)
-    # The order whose end made a pending pet what it is now.
-    ended = was_pending and latest and PET_AFTER.get(latest.status) == pet.status
     history = await history_of(request, _resource(request))
     if error is None:  # else it may be what a colleague did just before
         history = history.with_undo(await _undo_of_last(request, history, pet))
@@ -250,7 +238,6 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
         names=await request.category_names([pet.category_id]),
         form=await category_form(request, form),
         order=order,
-        ended=latest if ended else None,
         history=history,
     )
 
