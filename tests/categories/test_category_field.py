@@ -112,7 +112,7 @@ async def test_no_category_is_added_for_a_pet_that_is_refused(
 ) -> None:
     sent = {"name": " ", "categoryId": "+", "addedCategory": "Ferrets", "status": ""}
     refused = await staff.post("/pets", **sent)
-    assert "Fix 2 fields" in words(refused)
+    assert "Name: expected 1 to 255 characters" in words(refused)
     assert await stored(service, staff, "/v1/categories") == []
 
 

@@ -175,7 +175,8 @@ async def with_category(
     text, added = body[_NAME], added_category(request)
     if added:
         found = await _category_named(request, added)
-        if found is None and _is_valid(request, operation_id, body | {_NAME: 0}):
+        if found is None:
+            request.decoded(operation_id, body | {_NAME: 0})  # else no category is added either
             try:
                 found = await _add_category(request, added)
             except InvalidBody as error:
@@ -201,14 +202,6 @@ def added_category(request: PageRequest) -> str:
     return request.form.line(_ADDED) if request.form.line(_NAME) == _NEW else ""
 
 
-def _is_valid(request: PageRequest, operation_id: str, body: Mapping[str, Any]) -> bool:
-    try:
-        request.decoded(operation_id, body)
-    except InvalidBody:
-        return False
-    return True
-
-
 async def _category_named(request: PageRequest, name: str) -> int | None:
     try:
         query = {"limit": 1, "name": name}
@@ -229,8 +222,8 @@ async def _add_category(request: PageRequest, name: str) -> int | None:
     return category_id
 
 
-async def category_form(request: PageRequest, form: ShownForm, any_: str = "") -> ShownForm:
-    """Return a form with a list of categories: the first ones, those it has, and a new one."""
+async def first_categories(request: PageRequest) -> dict[int, str]:
+    """Return as many categories as a list on a page has, by name."""
     names, cursor = dict[int, str](), ""
     for _ in range(_PAGES_LISTED):
         query = {"limit": _ON_A_PAGE, "cursor": cursor or None}
@@ -239,6 +232,12 @@ async def category_form(request: PageRequest, form: ShownForm, any_: str = "") -
         cursor = found.next
         if not cursor:
             break
+    return dict(sorted(names.items(), key=lambda each: name_key(each[1])))
+
+
+async def category_form(request: PageRequest, form: ShownForm, any_: str = "") -> ShownForm:
+    """Return a form with a list of categories: the first ones, those it has, and a new one."""
+    names = await first_categories(request)
     text, differences = form.typed[_NAME], [*form.differences]
     texts = {text, *(each for one in differences for each in (one.opened, one.now, one.typed))}
     named = {number for each in texts if each and (number := _typed_number(each)) is not None}

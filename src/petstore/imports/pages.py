@@ -2,12 +2,14 @@
 
 import csv
 from collections.abc import Sequence
+from functools import partial
 from io import StringIO
 from typing import Any
 
 from msgspec import UNSET, to_builtins
 from msgspec.structs import replace
 
+from petstore.categories.pages import first_categories
 from petstore.console.downloads import dated
 from petstore.console.forms import FieldSet, choice, isolated
 from petstore.console.page import ConsolePage, Notice, PageRequest
@@ -64,11 +66,11 @@ async def _upload(request: PageRequest) -> Response:
         msg = f"file: the file is larger than {MAX_UPLOAD // 2**20} MB; divide it"
         raise InvalidBody(msg)
     body = FileBody(file.content, "text/csv", await digest_of(file.content))
-    query = {"fileName": file.name.replace("\0", "")[-200:]}
+    query = {"fileName": file.name.replace("\0", "")[-255:]}
     found: Import = (await request.execute("createImport", body, query=query)).value
     if found.state == "open" and not found.default_status:
-        listed = (await request.execute("listCategories", query={"limit": 100})).value
-        ids = {_singular(each.name): each.id for each in listed}
+        listed = await first_categories(request)
+        ids = {_singular(name): number for number, name in listed.items()}
         words = {each.text: ids.get(_singular(each.text)) for each in _preview(found).categories}
         patch = {"defaultStatus": STATUSES[0], "categories": words}
         await request.execute("updateImport", patch, path_id=found.id)
@@ -89,8 +91,8 @@ async def _page(
 ) -> Response:
     preview, categories = _preview(found), list[tuple[str, str]]()
     if found.state == "open":
-        listed = await request.execute("listCategories", query={"limit": 100})
-        categories += [(str(each.id), isolated(each.name)) for each in listed.value]
+        listed = await first_categories(request)
+        categories += [(str(number), isolated(name)) for number, name in listed.items()]
     # Without names, there is one reason for all rows, and it is at the top.
     has_refused = found.refused or (preview.refused and found.mapping.name is not UNSET)
     return request.page(
@@ -254,15 +256,14 @@ async def _run(request: PageRequest) -> Response:
     return await _step(request, "runImport", "run")
 
 
-async def _undo(request: PageRequest) -> Response:
-    return await _step(request, "undoImport", "undo")
-
-
 async def _step(request: PageRequest, operation_id: str, part: str) -> Response:
     found: Import = (await request.execute(operation_id)).value
     if found.waiting:
         return await _page(request, found, continues=part)
     return await request.redirect(f"/import/{found.id}")
+
+
+_undo = partial(_step, operation_id="undoImport", part="undo")
 
 
 async def _save_refused(request: PageRequest) -> Response:
@@ -295,7 +296,14 @@ PAGES = (
     ConsolePage("GET", "/import/{importId}", _show, "getImport", has_file=True),
     ConsolePage("POST", "/import/{importId}", _update, "updateImport", _show, has_file=True),
     ConsolePage("POST", "/import/{importId}/run", _run, "runImport", _show, has_file=True),
-    ConsolePage("POST", "/import/{importId}/undo", _undo, "undoImport", _show, has_file=True),
+    ConsolePage(
+        "POST",
+        "/import/{importId}/undo",
+        partial(_step, operation_id="undoImport", part="undo"),
+        "undoImport",
+        _show,
+        has_file=True,
+    ),
     ConsolePage(
         "GET", "/import/{importId}/refused.csv", _save_refused, "getImportRefused", has_file=True
     ),
