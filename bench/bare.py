@@ -1,4 +1,4 @@
-"""The minimal application: the rest is what the service adds to its HTTP server."""
+"""The minimal application: a service with one response for everything."""
 
 import asyncio
 import sys

@@ -1,11 +1,10 @@
 """Measure what events cost, and how soon a client that waits for one has it.
 
     python bench/events.py                        how soon, and what waiting clients cost a list
-    python bench/events.py --against ../before    and what a change costs beside another tree
     python bench/events.py --save                 writes bench/results/events.md, too
 
-The other tree has a ``.venv`` of its own. How soon is measured on all cores. For what it costs, a
-service has a core of its own if there are two. Only compare numbers of the same run.
+How soon is measured on all cores. For what it costs, a service has a core of its own if there are
+two. Only compare numbers of the same run.
 """
 
 import argparse
@@ -15,7 +14,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -27,7 +26,6 @@ import machine
 from servers import Server, allow_many_files, exact_cpu_seconds, free_port, leave_one_core, running
 from stage import postgres_server
 from stock import fill, issue_key
-from support.postgres import PostgresServer
 from support.redis_server import redis_server
 from tables import table
 
@@ -50,11 +48,10 @@ Written by `bench/events.py --save`.
 
 
 class Site(NamedTuple):
-    """A running service, the token of a key without limits, and PostgreSQL where it is used."""
+    """A running service, and the token of a key without limits."""
 
     server: Server
     token: str
-    postgres: PostgresServer | None = None
 
 
 class Client:
@@ -166,32 +163,23 @@ async def _lag_row(name: str, site: Site) -> tuple[str, ...]:
 # What it costs
 
 
-async def _cpu(site: Site, targets: list[tuple[str, str, object]]) -> float:
-    """Send requests from 32 connections; return the µs of CPU of the service and PostgreSQL."""
+async def _cpu(site: Site, paths: list[str]) -> float:
+    """Request paths on 32 connections; return the µs of CPU of the service for each."""
 
-    async def send(client: Client, some: list[tuple[str, str, object]]) -> None:
-        for one in some:
-            await client.ask(*one)
+    async def send(client: Client, some: list[str]) -> None:
+        for path in some:
+            await client.ask("GET", path)
         client.close()
 
-    before = _spent(site)
-    await asyncio.gather(*(send(Client(site), targets[n::_WRITERS]) for n in range(_WRITERS)))
-    return (_spent(site) - before) / len(targets) * 1e6
-
-
-def _spent(site: Site) -> float:
-    """Return the seconds of CPU of a site's processes, to the nanosecond; none of them ends."""
-    first = [site.server.pid]
-    if site.postgres is not None:
-        first.append(int((site.postgres.data / "postmaster.pid").read_text().split()[0]))
-    return sum(exact_cpu_seconds(pid) for pid in first)
+    before = exact_cpu_seconds(site.server.pid)
+    await asyncio.gather(*(send(Client(site), paths[n::_WRITERS]) for n in range(_WRITERS)))
+    return (exact_cpu_seconds(site.server.pid) - before) / len(paths) * 1e6
 
 
 async def _lists(alone: Site, crowded: Site) -> tuple[float, float, float]:
     """Return the µs of CPU of a list without and with waiting clients, and the ratio's median."""
-    lists: list[tuple[str, str, object]] = [
-        ("GET", f"/v1/pets?status=available&limit=20&categoryId={n % 30 + 1}", None)
-        for n in range(_REQUESTS)
+    lists = [
+        f"/v1/pets?status=available&limit=20&categoryId={n % 30 + 1}" for n in range(_REQUESTS)
     ]
     waiting = [asyncio.create_task(_wait_on(Client(crowded))) for _ in range(_WAITING)]
     for site in (alone, crowded):
@@ -212,53 +200,16 @@ async def _wait_on(client: Client) -> None:
         client.close()
 
 
-async def _changes(site: Site, kind: str, first: int) -> float:
-    """Return the µs of CPU of a create, or of an order for the pets from ``first`` on."""
-    if kind == "create":
-        new = {"name": "Bella", "categoryId": 1, "status": "available"}
-        return await _cpu(site, [("POST", "/v1/pets", new)] * _REQUESTS)
-    pets = range(first, first + _REQUESTS)
-    return await _cpu(site, [("POST", "/v1/store/orders", {"petId": pet}) for pet in pets])
-
-
-async def _beside(here: Site, there: Site) -> list[tuple[str, ...]]:
-    """Return rows: what a create and an order cost there and here, in alternation."""
-    rows: list[tuple[str, ...]] = []
-    spent: dict[tuple[str, Site], list[float]] = {}
-    for number in range(_ROUNDS):
-        for kind in ("create", "place order"):
-            for site in (here, there) if number % 2 else (there, here):
-                cost = await _changes(site, kind, 1 + number * _REQUESTS)
-                spent.setdefault((kind, site), []).append(cost)
-    for kind in ("create", "place order"):
-        now, before = spent[kind, here], spent[kind, there]
-        ratios = sorted(mine / others for mine, others in zip(now, before, strict=True))
-        rows.append(
-            (
-                *(kind, f"{median(before):.0f}", f"{median(now):.0f}"),
-                f"{median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})",
-            )
-        )
-    return rows
-
-
 # The services
 
 
 @contextmanager
-def _served(
-    folder: Path,
-    database: str,
-    *options: str,
-    python: str = sys.executable,
-    core: str | None = None,
-) -> Iterator[Site]:
-    folder.mkdir(exist_ok=True)
+def _served(folder: Path, database: str, *options: str, core: str | None = None) -> Iterator[Site]:
     port = free_port()
     log = folder / f"{port}.log"
-    command = (python, "-m", "petstore", "serve", "--port", str(port), "--database", database)
-    with running((*command, *options), port, log, "/readyz", core=core) as server:
-        yield Site(server, issue_key(database, python=python))
+    serve = (sys.executable, "-m", "petstore", "serve", "--port", str(port), *options)
+    with running((*serve, "--database", database), port, log, "/readyz", core=core) as server:
+        yield Site(server, issue_key(database))
 
 
 def _sqlite(folder: Path) -> str:
@@ -266,25 +217,23 @@ def _sqlite(folder: Path) -> str:
     return f"sqlite:///{folder / 'store.db'}"
 
 
-def _report(folder: Path, against: Path | None) -> str:
-    parts = [_HOW.format(machine=machine.machine(), system=machine.system(), load=_load())]
+def _report(folder: Path) -> str:
+    load = machine.load_average()
+    parts = [_HOW.format(machine=machine.machine(), system=machine.system(), load=load)]
     parts += _how_soon(folder)
     core = leave_one_core()
-    with postgres_server() as postgres:
-        databases = [_sqlite(folder / name) for name in ("alone", "crowded")]
-        for database in databases:
-            fill(folder, database, _PETS)
-        with (
-            _served(folder, databases[0], core=core) as alone,
-            _served(folder, databases[1], core=core) as crowded,
-        ):
-            without, with_, ratio = asyncio.run(_lists(alone, crowded))
-        parts.append(
-            f"A list costs {without:.0f} µs of CPU, and {with_:.0f} µs beside {_WAITING:,} clients"
-            f" that wait for events: {ratio:.3f} × in the median of {_ROUNDS} rounds."
-        )
-        if against is not None:
-            parts += _costs(folder, against, postgres, core)
+    databases = [_sqlite(folder / name) for name in ("alone", "crowded")]
+    for database in databases:
+        fill(folder, database, _PETS)
+    with (
+        _served(folder, databases[0], core=core) as alone,
+        _served(folder, databases[1], core=core) as crowded,
+    ):
+        without, with_, ratio = asyncio.run(_lists(alone, crowded))
+    parts.append(
+        f"A list costs {without:.0f} µs of CPU, and {with_:.0f} µs beside {_WAITING:,} clients"
+        f" that wait for events: {ratio:.3f} × in the median of {_ROUNDS} rounds."
+    )
     return "\n\n".join(parts) + "\n"
 
 
@@ -304,40 +253,14 @@ def _how_soon(folder: Path) -> Iterator[str]:
     yield table(("Database", "idle: median", "p99", f"{_WRITERS} writers: median", "p99"), rows)
 
 
-def _costs(
-    folder: Path, against: Path, postgres: PostgresServer, core: str | None
-) -> Iterator[str]:
-    """Yield the tables of what changes cost beside another tree, on each database."""
-    other = str(against.resolve() / ".venv/bin/python")
-    databases: dict[str, Callable[[str], str]] = {
-        "SQLite": lambda name: _sqlite(folder / name),
-        "PostgreSQL": lambda _: postgres.new_database(),
-    }
-    for name, new in databases.items():
-        with (
-            _served(folder, new("now"), core=core) as here,
-            _served(folder, new("before"), python=other, core=core) as there,
-        ):
-            server = None if name == "SQLite" else postgres
-            sites = (site._replace(postgres=server) for site in (here, there))
-            rows = asyncio.run(_beside(*sites))
-        yield f"µs of CPU of a change on {name}, medians of {_ROUNDS} rounds:"
-        yield table(("Change", "without events", "with", "ratio"), rows)
-
-
-def _load() -> float:
-    return machine.load_average()
-
-
 def main() -> None:
     """Measure, and print the report or save it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--against", type=Path, help="another tree, without events")
     parser.add_argument("--save", action="store_true", help=f"write {_REPORT.name}")
     options = parser.parse_args()
     allow_many_files()
     with tempfile.TemporaryDirectory(prefix="petstore-bench-") as folder:
-        report = _report(Path(folder), options.against)
+        report = _report(Path(folder))
     print(report)
     if options.save:
         _REPORT.write_text(report)

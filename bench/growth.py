@@ -35,16 +35,12 @@ _SAME = "/v1/pets/1"
 _MAX = 20_000  # requests a second
 _PASS = 10  # s, in which so many keys ask for the first time
 _LONGER = 5  # times, so that each of many connections asks more than once
-INSERT_PETS = """
+_INSERT_PETS = """
 INSERT INTO pets (name, category_id, status)
 WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < {0})
 SELECT 'Pet ' || n, n % 12 + 1,
   CASE n % 3 WHEN 0 THEN 'available' WHEN 1 THEN 'pending' ELSE 'sold' END
 FROM numbers
-"""
-# What a search for a number finds.
-INSERT_WORDS = """
-INSERT INTO pet_words SELECT CAST(id - 1 AS TEXT), id FROM pets UNION ALL SELECT 'pet', id FROM pets
 """
 _INSERT_CALLER = "INSERT INTO callers (kind) VALUES ('key') RETURNING id"
 _INSERT_KEY = """INSERT INTO api_keys (id, name, plan, scopes, environment, created_at)
@@ -101,7 +97,7 @@ class Bench:
         stage = SqliteStage(self._folder / name)
         tokens = [issue_key(stage.url)]
         with stage.copy("served") as environment:
-            environment.run_sql(INSERT_PETS.format(pets))
+            environment.run_sql(_INSERT_PETS.format(pets))
             tokens += _issue_keys(environment.database, keys)
             with peer("petstore").started(environment, self._core) as server:
                 yield server, tokens

@@ -1,5 +1,6 @@
 """The report of a comparison, in Markdown, from its results."""
 
+import re
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_FLOOR, Context
 from pathlib import Path
@@ -7,7 +8,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from pages import quoted
 from plots import plots
 from results import ComparedSeries, PeerResults, Results
 from tables import Span, span, table
@@ -16,6 +16,7 @@ from works import WORKS
 FOLDER = Path(__file__).parent / "results"
 OURS = "petstore"
 MANY = 32  # connections, unless a target names others
+_TABLE = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 # Else 1.797 reads "1.8 ×, missed".
 _ROUNDED_DOWN = Context(prec=3, rounding=ROUND_FLOOR)
 
@@ -77,7 +78,20 @@ def pages(results: Results) -> dict[Path, str]:
             "resources": _resources(results.alone),
         },
     }
-    return {page: quoted(page.read_text(), of_page) for page, of_page in tables.items()}
+    return {page: _quoted(page.read_text(), of_page) for page, of_page in tables.items()}
+
+
+def _quoted(text: str, tables: dict[str, str]) -> str:
+    """Return a page with these tables in their places, from ``<!-- table: NAME -->`` on.
+
+    Raises:
+        ValueError: the page does not have a place for each of the tables and for no other.
+    """
+    names = [found[2] for found in _TABLE.finditer(text)]
+    if sorted(names) != sorted(tables):
+        msg = f"the page has places for {names}, not for {list(tables)}"
+        raise ValueError(msg)
+    return _TABLE.sub(lambda found: f"{found[1]}{tables[found[2]]}\n{found[3]}", text)
 
 
 def _ratios(peers: list[PeerResults], works: Sequence[str]) -> str:

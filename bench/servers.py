@@ -118,11 +118,6 @@ def free_port() -> int:
         return port
 
 
-def cpu_seconds(pid: int) -> float:
-    """Return the seconds of CPU that a process has spent."""
-    return sum(_ticks(pid)[:2]) / _TICK
-
-
 def tree_cpu_seconds(pid: int) -> float:
     """Return the CPU seconds of a process and all its descendants, including ended ones."""
     while True:
@@ -152,12 +147,6 @@ def memory_megabytes(pid: int, field: str = "VmRSS", file: str = "status") -> fl
     lines = Path(f"/proc/{pid}/{file}").read_text().splitlines()
     line = next((line for line in lines if line.startswith(f"{field}:")), f"{field}: 0 kB")
     return int(line.split()[1]) / 1024
-
-
-def only_child(pid: int) -> int:
-    """Return the process that a server's first process has started."""
-    (child,) = _children(pid)
-    return child
 
 
 def processes(pid: int) -> list[int]:

@@ -19,10 +19,10 @@ _BATCH = 100
 _UNREACHED = {"perMinute": 10**9, "perDay": 2 * 10**9}
 
 
-def fill(folder: Path, database: str, pets: int = PETS, python: str = sys.executable) -> None:
+def fill(folder: Path, database: str, pets: int = PETS) -> None:
     """Add so many pets to the store at the URL ``database``, through a service."""
-    token = issue_key(database, python=python)
-    with _serving(folder, database, token, python) as client:
+    token = issue_key(database)
+    with _serving(folder, database, token) as client:
         for first in range(0, pets, _BATCH):
             batch = [_pet(number) for number in range(first, min(first + _BATCH, pets))]
             client.post("/v1/pets/batch", json=batch).raise_for_status()
@@ -39,12 +39,10 @@ def category(number: int) -> int:
     return number // len(STATES) % CATEGORIES + 1
 
 
-def issue_key(
-    database: str, *options: str, plan: str = "enterprise", python: str = sys.executable
-) -> str:
+def issue_key(database: str, *options: str, plan: str = "enterprise") -> str:
     """Issue a key, without limits unless ``options`` name some, and return its token."""
     command = ("keys", "create", "--name", "bench", "--plan", plan)
-    return petstore(*command, *options, "--database", database, python=python)
+    return petstore(*command, *options, "--database", database)
 
 
 def issue_unlimited(database: str) -> str:
@@ -65,26 +63,24 @@ def issue_many(database: str, number: int, folder: Path) -> list[str]:
 
 
 @contextmanager
-def _serving(
-    folder: Path, database: str, token: str, python: str = sys.executable
-) -> Iterator[httpx.Client]:
+def _serving(folder: Path, database: str, token: str) -> Iterator[httpx.Client]:
     """Serve a store until the block ends, and return a client with a key."""
     port = free_port()
-    command = (python, "-m", "petstore", "serve", "--port", str(port), "--database", database)
+    serve = (sys.executable, "-m", "petstore", "serve", "--port", str(port))
     with (
-        running(command, port, folder / "stock.log") as server,
+        running((*serve, "--database", database), port, folder / "stock.log") as server,
         httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {token}"}) as client,
     ):
         yield client
 
 
-def petstore(*arguments: str, python: str = sys.executable) -> str:
-    """Run a command of the service that ``python`` has and return what it prints.
+def petstore(*arguments: str) -> str:
+    """Run a command of the service and return what it prints.
 
     Raises:
         RuntimeError: it failed; the message is what it said.
     """
-    command = (python, "-m", "petstore", *arguments)
+    command = (sys.executable, "-m", "petstore", *arguments)
     ended = subprocess.run(command, check=False, capture_output=True, text=True)
     if ended.returncode:
         raise RuntimeError(ended.stderr)

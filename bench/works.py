@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from http.client import HTTPConnection
-from itertools import count, cycle, islice, product
+from itertools import islice, product
 from random import Random
 from string import ascii_letters
 from typing import NamedTuple
@@ -107,7 +107,10 @@ def _mix(given: Sources, random: Random) -> Iterator[bytes]:
 
 
 def _place_orders(given: Sources, random: Random) -> Iterator[bytes]:
-    return orders(random.choice(given.tokens) for _ in count())
+    """Yield orders, each of another pet."""
+    for pet_id in range(MIXED + 1, PETS + 1):
+        body = json.dumps({"petId": pet_id})
+        yield request("POST", "/v1/store/orders", random.choice(given.tokens), body)
 
 
 _MAKERS: dict[str, Callable[[Sources, Random], Iterator[bytes]]] = {
@@ -154,20 +157,6 @@ def page_path(status: str, limit: int = 20, cursor: str = "", category: int | No
     one_category = f"&categoryId={category}" if category else ""
     after = f"&cursor={cursor}" if cursor else ""
     return f"/v1/pets?status={status}{one_category}&limit={limit}{after}"
-
-
-def updates(token: str) -> Iterator[bytes]:
-    """Yield changes of status, each of another pet."""
-    for status in cycle(("available", "sold")):
-        body = json.dumps({"status": status})
-        for pet_id in range(3, MIXED, 3):
-            yield request("PATCH", f"/v1/pets/{pet_id}", token, body)
-
-
-def orders(tokens: Iterator[str]) -> Iterator[bytes]:
-    """Yield orders, each of another pet."""
-    for pet_id in range(MIXED + 1, PETS + 1):
-        yield request("POST", "/v1/store/orders", next(tokens), json.dumps({"petId": pet_id}))
 
 
 def create(token: str, name: str, category: int = 1, status: str = "available") -> bytes:

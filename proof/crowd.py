@@ -6,10 +6,10 @@ import resource
 from functools import partial
 from typing import Any, NamedTuple
 
-from attackers import Kind, Target, attacking, costly
-from good_client import Requests, request_steadily
+from proof.attackers import Kind, Target, attacking, costly
 from proof.deployments import Deployment
 from proof.experiment import Trial
+from proof.good_client import Requests, request_steadily
 from servers import Server
 
 _MANY = 100_000

@@ -33,7 +33,7 @@ Table: TypeAlias = Mapping[str, Sequence[str]]
 """The modules, each with the tests beside it."""
 
 # Structs for responses alone, or rules that only tests with a database try.
-_WITHOUT_PURE_TESTS = {"domain/time_zones", "imports/model", "sessions/model"}
+_WITHOUT_PURE_TESTS = {"domain/time_zones", "imports/model"}
 _NAMES = sorted(
     name
     for pattern in ("domain/[!_]*.py", "*/model.py", "webhooks/signing.py")

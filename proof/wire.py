@@ -27,9 +27,10 @@ class Response(NamedTuple):
 
 
 class Wire:
-    """A connection to a port of the loopback address, once it is connected."""
+    """A connection to a port of the loopback address, once it is connected, from an address."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str = "127.0.0.1") -> None:
+        self._address = address
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     @property
@@ -44,7 +45,9 @@ class Wire:
             OSError: the connection is refused.
         """
         self.close()
-        self._streams = await asyncio.open_connection("127.0.0.1", port)
+        self._streams = await asyncio.open_connection(
+            "127.0.0.1", port, local_addr=(self._address, 0)
+        )
 
     async def ask(self, request: bytes, seconds: float = LONGEST) -> Response:
         """Send a request and return its response.

@@ -102,7 +102,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture(scope="session")
 def token(server: ServerProcess) -> str:
-    """The token of a key of the running service that has no limits."""
     return server.issue()
 
 
@@ -115,7 +114,6 @@ def start(tmp_path: Path) -> Iterator[StartServer]:
 
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
-    """The path of a SQLite file that is not there yet."""
     return tmp_path / "petstore.db"
 
 
@@ -153,7 +151,6 @@ async def service(address: str, clock: ManualClock) -> AsyncIterator[Service]:
 
 @pytest.fixture
 async def staff(service: Service) -> Visitor:
-    """An administrator who is signed in."""
     return await signed_in(service)
 
 

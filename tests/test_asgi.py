@@ -36,14 +36,12 @@ class Server:
         self.told: asyncio.Queue[Message] = asyncio.Queue()
 
     async def start(self) -> Message:
-        """Begin the lifespan, and return what the application says of it."""
         self._orders.put_nowait({"type": "lifespan.startup"})
         scope = {"type": "lifespan"}
         self._running = asyncio.create_task(self.app(scope, self._orders.get, self.told.put))
         return await self.told.get()
 
     async def stop(self) -> Message:
-        """End the lifespan, and return what the application says of it."""
         self._orders.put_nowait({"type": "lifespan.shutdown"})
         await self._running
         return await self.told.get()
@@ -86,7 +84,6 @@ async def opened(database: Path) -> AsyncIterator[Any]:
 
 @pytest.fixture
 async def key(server: Server, database: Path) -> tuple[bytes, bytes]:
-    """The field with a key without limits."""
     del server
     async with opened(database) as store:
         issued = await issue(store, system_clock, plan="enterprise")
@@ -168,16 +165,6 @@ async def test_a_long_poll_ends_when_its_client_disconnects(
     assert (start["status"], listed) == (200, b"[]")
 
 
-async def test_a_body_may_arrive_late(server: Server, key: tuple[bytes, bytes]) -> None:
-    async def receive() -> Message:
-        await asyncio.sleep(0.2)
-        return {"type": "http.request", "body": BELLA}
-
-    told = asyncio.Queue[Message]()
-    await server.app(scope(key, (b"content-length", b"31")), receive, told.put)
-    assert (await told.get())["status"] == 201
-
-
 def test_with_granian_a_long_poll_ends_when_its_client_disconnects(tmp_path: Path) -> None:
     with under_granian(tmp_path) as server:
         head = f"Host: petstore\r\nAuthorization: Bearer {server.issue()}\r\n\r\n"
@@ -185,11 +172,6 @@ def test_with_granian_a_long_poll_ends_when_its_client_disconnects(tmp_path: Pat
             connection.send(b"GET /v1/events?cursor=latest&wait=25 HTTP/1.1\r\n" + head.encode())
             assert connection.is_silent(0.5)
         assert within(15, lambda: any("listEvents" in str(line) for line in server.log_lines()))
-
-
-async def test_a_request_may_have_no_body(server: Server, key: tuple[bytes, bytes]) -> None:
-    start, listed = await server.request(scope(key, method="GET"), *body())
-    assert (start["status"], listed) == (200, b"[]")
 
 
 async def test_a_duplicate_header_is_detected(server: Server, key: tuple[bytes, bytes]) -> None:

@@ -172,17 +172,6 @@ async def test_a_call_that_follows_the_result_of_another_one_at_once_is_made() -
     assert [await group.batches.call(each) for each in (1, 2, 3)] == [2, 4, 6]
 
 
-async def test_calls_during_a_batch_are_in_the_next_one() -> None:
-    group = Group(max_size=3)
-    calls = group.calls(1)
-    await turns()
-    calls += group.calls(2, 3, 4, 5)
-    await turns()
-    group.may_end.set()
-    assert await asyncio.gather(*calls) == [2, 4, 6, 8, 10]
-    assert group.sizes == [1, 3, 1]
-
-
 async def test_a_cancelled_caller_does_not_cancel_its_call() -> None:
     group = Group()
     gone, other = group.calls(1, 2)

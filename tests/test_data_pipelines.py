@@ -111,7 +111,6 @@ class Pipeline:
 
 @pytest.fixture
 def pipeline(start: StartServer, tmp_path: Path) -> Iterator[Pipeline]:
-    """A pipeline without a program yet."""
     if not (PACKAGES / "installed").exists():
         pytest.skip(needs("dlt and Singer"))
     server = start()

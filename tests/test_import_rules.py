@@ -63,7 +63,7 @@ def users_of(library: str) -> list[str]:
 
 RESOURCES = (
     *("pets", "orders", "categories", "keys", "events", "webhooks", "usage"),
-    *("sales", "sessions", "people", "imports"),
+    *("sales", "people", "imports"),
 )
 ORDER = (
     *("time_slices", "http", "server_urls", "clock", "errors", "coalescing", "generations"),
@@ -100,7 +100,7 @@ LISTS = {
 """The modules that list what each resource has in a layer, and so import what is after them."""
 
 # A pet has a category and is sold on its own page; the page of a key shows its usage.
-SHARED = ("categories.pages", "orders.form", "usage.pages")
+SHARED = ("categories.pages", "orders.form", "usage.operations")
 """The modules of the upper layers that another resource imports."""
 
 
@@ -117,7 +117,6 @@ def place(module: str) -> str:
 
 @cache
 def is_store(module: str) -> bool:
-    """Return whether a module reads or writes the database, or makes statements that do."""
     if place(module) == "databases":
         return module != "petstore.databases.private_files"
     is_above = ORDER.index(place(module)) > ORDER.index("store")

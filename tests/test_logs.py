@@ -75,12 +75,6 @@ def test_a_request_is_one_json_object_on_one_line() -> None:
     }
 
 
-def test_unknown_members_of_a_request_line_are_null() -> None:
-    unknown = request(key=None, route=None, operation=None)
-    line = json.loads(logged(unknown))
-    assert all(line[name] is None for name in ("key", "route", "operation", "code", "limit"))
-
-
 def test_lines_are_in_the_order_of_the_requests() -> None:
     requests = [request(key=n) for n in range(500)]
     lines = [json.loads(line) for line in logged(*requests).splitlines()]
@@ -221,10 +215,6 @@ def test_a_new_log_leaves_the_previous_one_open(root: logging.Logger) -> None:
     configure_logging(new)
     assert root.handlers == [new]
     assert not vars(former)["_stop"].is_set()
-
-
-def test_an_empty_log_can_be_closed() -> None:
-    RequestLog(io.BytesIO(), ManualClock(), for_person=False).close()
 
 
 def test_records_of_other_loggers_are_json(root: logging.Logger) -> None:

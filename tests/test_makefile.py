@@ -15,6 +15,7 @@ from support.programs import needs
 pytest_plugins = "pytester"
 ROOT = Path(__file__).parent.parent
 LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-pipelines.lock")
+EVERY_LOCK = (*LOCKS, "requirements-tracing.lock", "requirements-mcp.lock")
 
 
 def project() -> dict[str, Any]:
@@ -36,7 +37,7 @@ def pins(lock: str) -> dict[str, str]:
     return {name_of(line): line for line in lines}
 
 
-@pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.parametrize("lock", EVERY_LOCK)
 def test_every_package_is_pinned_to_a_version_and_its_hashes(lock: str) -> None:
     for name, line in pins(lock).items():
         assert re.match(r"[a-z0-9.-]+==[0-9][^ ]*( ;[^\\]*?)? +--hash=sha256:[0-9a-f]{64}", line), (
@@ -44,7 +45,7 @@ def test_every_package_is_pinned_to_a_version_and_its_hashes(lock: str) -> None:
         )
 
 
-@pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.parametrize("lock", EVERY_LOCK)
 def test_a_lock_file_names_no_package_index(lock: str) -> None:
     assert "://" not in (ROOT / lock).read_text()
     assert "--index-url" not in (ROOT / lock).read_text()

@@ -92,7 +92,6 @@ _GO_PACKAGES = {
 PEERS = (
     Peer("petstore", "Petstore", {}, shared=True),
     Peer("fastapi", "FastAPI + SQLAlchemy + slowapi", {}, shared=True),
-    Peer("litestar", "Litestar + msgspec", {}),
     Peer("fastify", "Fastify + better-sqlite3", {"node": "nodejs", "npm": "npm"}),
     Peer("go", "Go net/http", {"go": "golang-go", "gcc": "gcc", **_GO_PACKAGES}, shared=True),
     Peer("nginx", "nginx, the same bytes", {"nginx": "nginx-light"}, ("list",)),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import httpx
 
-from attackers import Caller, Kind, again
+from proof.attackers import Caller, Kind, again
 from proof.crowd import GoodClient, target_of
 from proof.deployments import Deployment, deployed
 from proof.experiment import Experiment, Trial

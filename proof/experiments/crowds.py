@@ -8,12 +8,12 @@ from typing import NamedTuple, cast
 
 import httpx
 
-import attackers
-from attackers import Caller, Kind, costly
-from good_client import Requests, request_steadily
+from proof import attackers
+from proof.attackers import Caller, Kind, costly
 from proof.crowd import GoodClient, allowed_callers, judge_good_client, request_beside, target_of
 from proof.deployments import Deployment, deployed
 from proof.experiment import Experiment, Trial
+from proof.good_client import Requests, request_steadily
 from works import request
 
 _LONGEST = 2.0  # s, of 99 % of the good client's requests on a quiet machine
@@ -41,7 +41,9 @@ _CROWDS = (
     _Crowd("10,000 idle", attackers.idle, 10_000, 13, keeps_alive=False),
     _Crowd("1,000 dripping heads", attackers.drip_head, 1_000, 12),
     _Crowd("1,000 dripping bodies", attackers.drip_body, 1_000, 12),
-    _Crowd("1,000 pipelining", attackers.pipeline("GET / HTTP/1.1", "Host: petstore"), 1_000, 8),
+    _Crowd("1,000 pipelining", attackers.pipeline, 1_000, 8),
+    _Crowd("64 with tiny chunks", attackers.chunks, 64, 5),
+    _Crowd("64 with made-up tokens", attackers.make_up_tokens, 64, 5),
 )
 
 

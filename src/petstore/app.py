@@ -68,7 +68,10 @@ def create_app(
                 **docs.pages(),
                 "/healthz": health.live,
                 "/readyz": health.ready,
-                f"{BASE}/openapi.json": DocumentPage(OPERATIONS, addresses.root),
+                f"{BASE}/openapi.json": DocumentPage(
+                    *(OPERATIONS, addresses.root),
+                    *(settings.environment, settings.other_environment_url.rstrip("/")),
+                ),
             },
             docs.missing,
             Console(services, bodies, addresses.public_url),

@@ -17,7 +17,7 @@ from petstore.events.store import publish_first
 from petstore.interface.idempotency_records import SafeRetries
 from petstore.interface.operation import Services
 from petstore.interface.operations import OPERATIONS
-from petstore.keys.cache import ApiKeyCache
+from petstore.keys.store import ApiKeyCache
 from petstore.limits.admission import Admission
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import BanRules, RateLimiter
@@ -179,7 +179,7 @@ def create_services(
         retries=SafeRetries(store, clock),
         feed=feed,
         reservations=Reservations(store, clock),
-        counter=Counter(store, clock),
+        counter=Counter(store),
         deprecated=deprecated_operations(OPERATIONS),
         reservation_minutes=settings.reservation_minutes,
         currency=settings.currency,

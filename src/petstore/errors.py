@@ -88,7 +88,7 @@ class MissingScope(PetstoreError, status=403, code="missing_scope"):
 
 
 class NetworkNotAllowed(PetstoreError, status=403, code="network_not_allowed"):
-    """The API key is valid, but may not be used from the address of the client."""
+    """The API key is valid, but its networks do not have the address of the client."""
 
 
 class BeyondOwnRights(PetstoreError, status=403, code="beyond_own_rights"):

@@ -34,7 +34,6 @@ EventName: TypeAlias = Literal[
     "stop_started",
     "stopped",
     "deliveries_started",
-    "deliveries_stopped",
     "webhook_failing",
     "webhook_disabled",
 ]

@@ -47,8 +47,8 @@ _ORIGIN = re.compile(r"(\*|[a-z][a-z0-9+.-]*://[^/?#\s]+)\Z")
 
 SECTIONS = {
     "Where it listens": (
-        *("host", "port", "metrics_port", "public_url", "trusted_proxy", "allowed_origin"),
-        "security_contact",
+        *("host", "port", "metrics_port", "public_url", "other_environment_url"),
+        *("trusted_proxy", "allowed_origin", "security_contact"),
     ),
     "Store": (
         *("database", "redis", "database_connections", "database_timeout"),
@@ -136,6 +136,9 @@ class Settings:
         "",
         "The URL that clients use for this service, without /v1, such as https://api.example.com."
         " Without it, links have http:// and the Host of the request.",
+    )
+    other_environment_url: str = _setting(
+        "", "The URL of the other environment, without /v1, for the OpenAPI document."
     )
     security_contact: tuple[str, ...] = _setting(
         (),
@@ -344,11 +347,13 @@ class Settings:
 
     def _check_addresses(self) -> None:
         _ = self.trusted_networks, self.webhook_networks
-        _require(
-            not self.public_url or _is_public_url(self.public_url),
-            "public-url: expected a URL such as https://api.example.com, perhaps with a port and a"
-            " path, without /v1, a user, ? and #",
-        )
+        for name in ("public_url", "other_environment_url"):
+            url = getattr(self, name)
+            _require(
+                not url or _is_public_url(url),
+                f"{name.replace('_', '-')}: expected a URL such as https://api.example.com, perhaps"
+                " with a port and a path, without /v1, a user, ? and #",
+            )
         for contact in self.security_contact:
             _require(
                 _CONTACT.match(contact),

@@ -100,7 +100,7 @@ async def test_the_list_adds_a_category_with_the_pet(service: Service, staff: Vi
     added = await succeed(
         staff, page, "Add the pet", name="Bella", categoryId="+", addedCategory="Cats"
     )
-    assert "Bella is in the store: pet 1, in the new category Cats." in words(added)
+    assert "Added Bella (#1), in the new category Cats." in words(added)
     assert form_of(added, "Add the pet").fields["categoryId"] == "Cats"
     assert [each["name"] for each in await stored(service, staff, "/v1/categories")] == [
         "Dogs",
@@ -127,6 +127,15 @@ async def test_two_people_add_the_same_category_once(service: Service, staff: Vi
     await asyncio.gather(*(staff.submit("/pets", **NEW, **sent, once=once) for once in "abcdef"))
     assert [each["name"] for each in await stored(service, staff, "/v1/categories")] == ["Ferrets"]
     assert {pet["categoryId"] for pet in await stored(service, staff)} == {1}
+
+
+async def test_no_category_is_added_for_a_pet_that_is_refused(
+    service: Service, staff: Visitor
+) -> None:
+    sent = {"name": " ", "categoryId": "Ferrets", "addedCategory": "Ferrets", "status": ""}
+    refused = await staff.post("/pets", **sent)
+    assert "Fix 2 fields" in words(refused)
+    assert await stored(service, staff, "/v1/categories") == []
 
 
 async def test_a_failure_after_a_category_was_added_is_told(
@@ -211,14 +220,17 @@ async def test_a_pet_gets_no_number_that_is_no_category(
     assert [pet["categoryId"] for pet in await stored(service, staff)] == [1]
 
 
-async def test_a_filter_says_what_a_name_may_mean(service: Service, staff: Visitor) -> None:
+async def test_an_undo_gives_back_a_number_that_is_no_category(
+    service: Service, staff: Visitor
+) -> None:
     await add(service.store, "Dogs")
-    await service.store.write(create_pets([NewPet("Bella", 1), NewPet("Rex", 2)]))
-    refused = await staff.get("/pets", categoryId="Dog")
-    assert "Did you mean Dogs?" in words(refused)
-    found = await staff.get("/pets", categoryId="Dog", instead_categoryId="Dogs")
-    assert "Bella" in words(found)
-    assert "Rex" not in words(found)
+    await service.store.write(create_pets([NewPet("Bella", 7)]))
+    changed = await succeed(staff, await staff.get("/pets/1"), "Save", categoryId="Dogs")
+    undone = await succeed(staff, changed, "Undo")
+    deleted = await succeed(staff, undone, "Redo")
+    deleted = await succeed(staff, await succeed(staff, deleted, "Undo"), "Delete Bella")
+    await succeed(staff, deleted, "Add it again, with a new number")
+    assert await stored(service, staff) == [{"id": 2, "name": "Bella", "categoryId": 7}]
 
 
 async def test_a_hostile_name_is_shown_as_text(service: Service, staff: Visitor) -> None:

@@ -150,7 +150,7 @@ async def test_a_category_can_be_deleted_once_it_has_no_pets(send: Send) -> None
     for _ in range(2):
         await send("POST", "/pets", json={"name": "Bella", "categoryId": 1})
     message = assert_error(await send("DELETE", "/categories/1"), 409, "category_in_use")
-    assert message == "pet 1, and perhaps others, belong to category 1"
+    assert message == "category 1 is not empty (for example, pet 1)"
     await send("PATCH", "/pets/1", json={"categoryId": 2})
     assert_error(await send("DELETE", "/categories/1"), 409, "category_in_use")
     await send("DELETE", "/pets/2")

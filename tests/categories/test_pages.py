@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from support.page_forms import conflict_of, form_of, press, succeed
+from support.page_forms import buttons_of, conflict_of, form_of, press, succeed
 from support.service import Service
 from support.visitor import Visitor, signed_in, words
 
@@ -48,6 +48,17 @@ async def test_a_category_without_a_name_or_with_one_in_use_is_not_added(
     assert await stored(service, staff) == [{"id": 1, "name": "Dogs"}]
 
 
+async def test_without_the_write_scope_a_category_is_read_only(
+    service: Service, staff: Visitor
+) -> None:
+    await added(staff)
+    reader = await signed_in(service, scopes=frozenset({"pets:read"}))
+    for path in ("/categories", "/categories/1"):
+        page = await reader.get(path)
+        assert page.status_code == 200
+        assert buttons_of(page) == []
+
+
 async def test_an_added_category_shows_in_the_list_until_it_is_undone(
     service: Service, staff: Visitor
 ) -> None:
@@ -88,6 +99,15 @@ async def test_a_category_with_pets_cannot_be_deleted(staff: Visitor) -> None:
     assert 'href="/console/pets?categoryId=1"' in refused.text
 
 
+async def test_undo_adds_a_deleted_category_with_a_new_number(
+    service: Service, staff: Visitor
+) -> None:
+    page = await succeed(staff, await added(staff, "Dogs", "All."), "Delete Dogs")
+    assert "Dogs is deleted." in words(page)
+    await succeed(staff, page, "Add it again, with a new number")
+    assert await stored(service, staff) == [{"id": 2, "name": "Dogs", "description": "All."}]
+
+
 async def test_a_conflict_shows_the_other_change_and_keeps_the_input(
     service: Service, staff: Visitor, other: Visitor
 ) -> None:
@@ -95,7 +115,7 @@ async def test_a_conflict_shows_the_other_change_and_keeps_the_input(
     await succeed(other, page, "Save", name="Hounds")
     refused = await press(staff, page, "Save", description="All.")
     assert refused.status_code == 412
-    assert "Somebody else changed this category while you were looking at it." in words(refused)
+    assert "Another user changed this category while you were looking at it." in words(refused)
     assert conflict_of(refused, "Name") == ["Dogs", "Hounds", "the same as now"]
     late = await press(staff, page, "Delete Dogs")
     assert late.status_code == 412

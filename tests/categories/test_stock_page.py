@@ -10,7 +10,7 @@ from petstore.pets.store import MAX_CATEGORIES
 from support.changes import create_category, create_pets
 from support.manual_clock import ManualClock
 from support.service import Service
-from support.visitor import Visitor, signed_in
+from support.visitor import Visitor, signed_in, words
 
 pytestmark = pytest.mark.anyio
 
@@ -56,3 +56,9 @@ async def test_more_categories_than_are_counted_share_the_last_row(
     await service.store.write(create_pets(pets))
     found = await rows(staff)
     assert (len(found), found[-1]) == (MAX_CATEGORIES + 1, "all other categories 2 0 0")
+
+
+async def test_without_the_right_to_orders_the_stock_is_not_counted(service: Service) -> None:
+    await service.store.write(create_category(CategoryCreate("Dogs")))
+    reader = await signed_in(service, scopes=frozenset({"pets:read"}))
+    assert "Dogs" in words(await reader.get("/categories"))

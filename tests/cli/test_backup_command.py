@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -155,6 +156,21 @@ def test_a_backup_is_one_file_that_only_its_owner_can_read(stocked: Command, fil
     assert query(url_of(file), "PRAGMA journal_mode") == [("delete",)]
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_symlink_as_backup_file_is_replaced_with_force(
+    stocked: Command, file: Path, tmp_path: Path, *, is_there: bool
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    if is_there:
+        elsewhere.write_text("of somebody else")
+    file.symlink_to(elsewhere)
+    stocked.succeed("backup", str(file), "--force")
+    assert not file.is_symlink()
+    assert contents(url_of(file)) == contents(url_of(stocked.database))
+    assert not is_there or elsewhere.read_text() == "of somebody else"
+    assert elsewhere.exists() == is_there
+
+
 def test_a_backup_includes_changes_that_are_only_in_the_wal(stocked: Command, file: Path) -> None:
     other = apsw.Connection(str(stocked.database))
     other.execute("INSERT INTO usage VALUES (1, 7, 7)")
@@ -173,6 +189,15 @@ def test_a_damaged_database_is_not_backed_up(stocked: Command, file: Path) -> No
     words = stocked.fail("backup", str(file), status=1)
     assert words.startswith(f"{stocked.database}: it is damaged: ")
     assert list(file.parent.iterdir()) == []
+
+
+def test_the_database_of_another_program_is_not_backed_up(command: Command, file: Path) -> None:
+    with sqlite3.connect(command.database) as other:
+        other.execute("CREATE TABLE notes (text)")
+    other.close()
+    file.parent.mkdir()
+    words = command.fail("backup", str(file), status=1)
+    assert words == f"{command.database}: it contains no petstore store"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from petstore.cli.client import CommandFailure, ExitStatus, client_of, failure_of, wait_out
@@ -15,6 +16,11 @@ from petstore_client.errors import IdempotencyKeyInUse, KeyBanned, NoResponse, S
 from support.manual_clock import ManualClock
 from support.odd_service import HANG_UP, OddService, error, odd_service, response
 from support.process import free_port
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
 
 REX = {"id": 1, "name": "Rex", "categoryId": 4}
 CREATED = response(201, REX)
@@ -220,11 +226,17 @@ def test_a_wait_is_reported_with_its_reason(
     assert capsys.readouterr().err == f"{notice} Trying again in 42 s.\n"
 
 
+def test_an_interrupted_wait_has_the_exit_status_of_an_interrupt() -> None:
+    with (
+        odd_service(error(429, Retry_After=41)) as service,
+        pytest.raises(click.exceptions.Exit) as ended,
+        client_of(service.url, interrupted) as client,
+    ):
+        GET(client)
+    assert ended.value.exit_code == 130
+
+
 # Ctrl-C
-
-
-def interrupted(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from petstore.backends import store_at
 from petstore.cli.main import main
 from petstore.databases.contract import Row, Store
 from petstore.databases.schema import TABLES
+from petstore.databases.sqlite import SqliteStore
 from petstore.databases.store_copies import COPIED, copy_store
 from petstore.errors import InternalError, Unavailable
 from petstore.events.store import Change
@@ -125,6 +126,23 @@ def test_the_copy_continues_with_the_next_ids_of_the_source(full: str, postgres_
         assert (inventory.available, inventory.pending, inventory.sold) == (2, 1, 3)
 
     in_store(postgres_url, go_on)
+
+
+def test_a_target_that_assigned_ids_before_does_not_reuse_them(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    SqliteStore(tmp_path / "new.db").migrate()
+
+    async def add(store: Store) -> None:
+        pet = await store.write(create_pet(NewPet("Mine", 1), strict_categories=False))
+        assert pet.id == next(ids)
+
+    ids = iter((1, 2))
+    in_store(postgres_url, add)
+    for table in ("pets", "pet_words", "events"):
+        query(postgres_url, f"DELETE FROM {table}")  # noqa: S608 - a name
+    assert copy(f"sqlite:///{tmp_path / 'new.db'}", postgres_url).exit_code == 0
+    in_store(postgres_url, add)
 
 
 def test_every_copied_table_has_the_same_columns_in_both_databases(

@@ -7,6 +7,7 @@ import pytest
 from support.command import Command
 from support.postgres import PostgresServer
 from support.servers import StartServer
+from support.shop import Shop
 from support.waiting import within
 
 PASSWORD = "geheim"
@@ -58,6 +59,12 @@ def test_a_database_can_be_named_by_a_file(command: Command, secret: Path, end: 
     assert command.succeed("keys", "list", "--json", **files) == "[]\n"
     secret.write_text("sqlite:///nowhere.db")  # an option overrides it
     assert command.succeed("keys", "list", "--json", "--database", command.url, **files) == "[]\n"
+
+
+def test_the_api_key_can_be_in_a_file(shop: Shop, secret: Path) -> None:
+    secret.write_text(shop.environment.pop("PETSTORE_KEY") + "\n")
+    shop.environment |= {"PETSTORE_KEY": "", "PETSTORE_KEY_FILE": str(secret)}
+    assert shop.succeed("pets", "list", "--json").startswith("[")
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-import pytest
 
 from petstore.cli.main import main
 from support.command import Command
 from support.full_stores import make_full_store
 from support.odd_service import error, odd_service, response
-from support.process import ServerProcess
 from support.shop import Shop
 
 WITHOUT_JSON = {
@@ -42,13 +40,6 @@ def refusal(printed: str) -> dict[str, Any]:
     """Return the failure in the last line of standard error."""
     failure: dict[str, Any] = json.loads(printed.splitlines()[-1])
     return failure
-
-
-@pytest.fixture(scope="module")
-def token(server: ServerProcess) -> str:
-    """The token of a key that may do everything in the shop."""
-    scopes = ("webhooks:write", "pets:read", "pets:write", "orders:read", "orders:write")
-    return server.issue("enterprise", *(word for scope in scopes for word in ("--scope", scope)))
 
 
 def test_every_command_prints_json_unless_it_has_a_reason() -> None:

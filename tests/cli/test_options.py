@@ -30,6 +30,7 @@ OTHERS: dict[str, Any] = {
     "log_health_checks": True,
     "omit_addresses": True,
     "public_url": "https://api.shop.example",
+    "other_environment_url": "https://staging.shop.example",
     "security_contact": ("mailto:security@shop.example",),
     "trusted_proxy": ("10.0.0.0/8",),
     "allowed_origin": ("https://shop.example",),

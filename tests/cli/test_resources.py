@@ -3,7 +3,7 @@
 import pytest
 
 from support.odd_service import OddService, odd_service, response
-from support.process import free_port
+from support.process import ServerProcess, free_port
 from support.shop import Shop
 
 NO_KEY = "no key: put your API key into the environment variable PETSTORE_KEY"
@@ -31,6 +31,11 @@ def test_without_a_key_no_request_is_sent(nowhere: Shop, key: str) -> None:
 @pytest.mark.parametrize("key", ["a key", "a\r\nX-Evil: 1", "schlüssel", "\x1b[2J"])
 def test_an_invalid_key_is_refused_and_not_shown(nowhere: Shop, key: str) -> None:
     assert nowhere.fail("pets", "list", PETSTORE_KEY=key, status=5) == BAD_KEY
+
+
+def test_a_key_cannot_be_given_on_the_command_line(nowhere: Shop) -> None:
+    words = nowhere.fail("pets", "list", "--key", "a-key", status=2)
+    assert words.startswith("No such option '--key'")
 
 
 @pytest.mark.parametrize(
@@ -62,6 +67,12 @@ def test_an_invalid_address_is_refused(nowhere: Shop, url: str) -> None:
     assert words.startswith("Invalid value for '--url'")
     assert "expected an address such as https://shop.example, without user name" in words
     assert "s3cret" not in words
+
+
+def test_https_to_a_service_without_tls_is_reported(server: ServerProcess, token: str) -> None:
+    url = server.url.replace("http", "https")
+    words = Shop(url, token).fail("pets", "list", status=6)
+    assert words.startswith(f"cannot reach {url}/v1: [SSL")
 
 
 @pytest.mark.parametrize(

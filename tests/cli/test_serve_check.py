@@ -21,7 +21,7 @@ from support.permissions import without_root
 from support.process import free_port
 from support.stores import leave_half_written
 
-SQLITE, POSTGRES = len(scripts("sqlite")), len(scripts("postgres"))
+SQLITE = len(scripts("sqlite"))
 
 
 @pytest.fixture
@@ -76,14 +76,6 @@ def test_a_malformed_url_with_a_secret_is_not_printed(command: Command, value: s
     assert result.exit_code == 2
     assert table(result.stdout)["--redis"] == ["***", "environment"]
     assert "geheim" not in result.output
-
-
-def test_contradictory_settings_are_reported_without_further_checks(command: Command) -> None:
-    result = command("serve", "--check", "--workers", "2")
-    assert result.exit_code == 2
-    (line,) = results(result.stdout)
-    reason = "more than one process needs --redis to share limits; expected 1"
-    assert line == f"failed  settings: --workers: {reason}"
 
 
 def test_a_missing_store_is_not_created(command: Command, tmp_path: Path, port: str) -> None:

@@ -14,7 +14,6 @@ import pytest
 
 from support.command import Command
 from support.odd_service import error, odd_service
-from support.postgres import PostgresServer
 from support.process import ServerProcess
 from support.shop import Shop
 from support.waiting import within
@@ -77,15 +76,6 @@ def test_a_database_that_cannot_be_used_is_reported(
     assert reason.format(folder=tmp_path) in words
 
 
-def test_the_operator_works_on_postgresql(postgres: PostgresServer) -> None:
-    shop = Shop.on_database(postgres.new_database())
-    assert shop.fail("keys", "list", status=1).startswith("there is no store in that database")
-    shop.succeed("keys", "create", "--name", "app", "--plan", "free")
-    shop.succeed("people", "add", "--name", "Ada", "--login", "ada", "--role", "administrator")
-    assert [key["id"] for key in shop.ask("keys", "list")] == [1]
-    assert [person["id"] for person in shop.ask("people", "list")] == [2]
-
-
 @contextmanager
 def waiting_command(command: Command) -> Iterator[subprocess.Popen[str]]:
     """Give a command whose thread waits for a database that another process has locked."""
@@ -122,3 +112,22 @@ def test_a_locked_database_is_reported(command: Command) -> None:
         r" time|is not available: database is locked)\n",
         stderr,
     )
+
+
+def test_commands_at_once_beside_a_service_lose_nothing(server: ServerProcess) -> None:
+    beside = Shop.on_database(server.database)
+    program = (sys.executable, "-m", "petstore", "keys", "create", "--plan", "free", "--name")
+    started = [
+        subprocess.Popen(
+            [*program, f"at once {number}"],
+            env={**os.environ, **beside.environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(4)
+    ]
+    tokens = {process.communicate(timeout=60)[0] for process in started}
+    assert len(tokens) == 4
+    names = [key["name"] for key in beside.ask("keys", "list", "--all")]
+    assert {f"at once {number}" for number in range(4)} <= {*names}

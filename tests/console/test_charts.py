@@ -2,7 +2,7 @@
 
 import pytest
 
-from petstore.console.charts import bars, change_in_percent, meter, percent_of
+from petstore.console.numbers import bars, change_in_percent, meter, percent_of
 
 
 def test_the_height_of_a_bar_is_its_share_of_a_round_maximum() -> None:

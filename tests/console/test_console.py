@@ -12,12 +12,18 @@ import pytest
 
 from petstore.console.console import PAGES
 from petstore.console.page import ConsolePage
+from petstore.http.messages import Request
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import ROLES, Role
 from support.passwords import LOGIN, add_with_password, sign_in
 from support.service import SERVICE_URL, Service, running_service
 from support.stores import do, locked
 from support.visitor import FORM, SAME_ORIGIN, Visitor, newcomer, signed_in, words
+
+
+async def receive_nothing() -> bytes:
+    raise AssertionError
+
 
 SCOPES = {operation.id: operation.scope for operation in OPERATIONS}
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
@@ -164,6 +170,12 @@ async def test_with_a_public_url_only_its_origin_is_accepted(
                 assert await status_of_form(service, headers | {"Origin": sent}) == 403
 
 
+async def test_a_request_without_a_host_has_no_origin(everybody: Service) -> None:
+    fields = {b"origin": b"http://"}
+    form = Request("POST", "/console/sign-in", b"", "127.0.0.1", fields, version="1.0", content=b"")
+    assert (await everybody.app(form, receive_nothing)).status == 403
+
+
 async def test_the_console_has_no_cors_headers(database: Path) -> None:
     async with running_service(database, allowed_origin=("*",)) as service:
         person = await signed_in(service)
@@ -192,6 +204,18 @@ async def test_a_link_from_another_site_opens_the_page_for_a_signed_in_person(
     assert passed.headers["location"] == "/console/pets?status=sold"
 
 
+async def test_a_person_without_a_session_gets_the_sign_in_form_without_a_redirect_loop(
+    stranger: Visitor,
+) -> None:
+    headers = {"Sec-Fetch-Site": "cross-site"}
+    await stranger.client.get("/console/pets", headers=headers)
+    for site in ("cross-site", "same-origin"):
+        form = await stranger.client.get(
+            "/console/sign-in?next=%2Fpets", headers={"Sec-Fetch-Site": site}
+        )
+        assert 'name="key"' in assert_page(form, 200)
+
+
 # A form that arrives after the session has ended
 
 
@@ -214,12 +238,17 @@ async def test_input_is_kept_when_the_session_has_ended(service: Service) -> Non
     assert 'action="/console/pets"' in asked
     assert hidden_of(asked) == typed
     sent = await staff.submit("/pets", **hidden_of(asked))
-    assert "is in the store: pet 1." in words(sent)
+    assert "(#1)." in words(sent)
+
+
+async def test_a_cross_site_form_without_a_session_is_refused(stranger: Visitor) -> None:
+    sent = await stranger.client.post("/console/pets", data=BELLA)
+    assert "did not come from the console" in assert_page(sent, 403)
 
 
 async def test_a_form_with_a_file_without_a_session_only_asks_to_sign_in(stranger: Visitor) -> None:
     form = await stranger.post("/pets", files={"file": ("a.csv", b"name")}, name="Bella")
-    assert "choose the file again" in assert_page(form, 401)
+    assert "fill in the form again" in assert_page(form, 401)
     assert "again" not in hidden_of(form.text)
     form = await stranger.post("/pets", files={"file": ("a.csv", b"n" * 70_000)})
     assert "again" not in hidden_of(assert_page(form, 401))
@@ -261,6 +290,23 @@ async def test_input_is_kept_at_the_rate_limit(database: Path) -> None:
         assert [pet["name"] for pet in pets.json()] == [typed["name"]]
 
 
+async def test_input_is_kept_if_the_database_is_unreachable(
+    service: Service, staff: Visitor
+) -> None:
+    typed = {**BELLA, "once": "o-1"}
+    await service.store.close()
+    failed = await staff.post("/pets", **typed)
+    assert "Wait a moment" in assert_page(await staff.get("/pets"), 503)
+    await service.store.open()
+    assert failed.headers["retry-after"] == "1"
+    assert "Wait a moment, and try again. What you sent is kept" in words(failed)
+    assert hidden_of(assert_page(failed, 503)) == typed
+    for _ in range(2):  # a person who presses the button twice adds one pet
+        await staff.submit("/pets", **hidden_of(failed.text))
+    pets = await service.request("GET", "/v1/pets", staff.token)
+    assert len(pets.json()) == 1
+
+
 async def test_input_is_kept_if_the_change_cannot_be_written(database: Path) -> None:
     async with running_service(database) as service:
         person = await signed_in(service)
@@ -269,6 +315,27 @@ async def test_input_is_kept_if_the_change_cannot_be_written(database: Path) -> 
             failed = await person.post("/pets", **typed)
         assert hidden_of(assert_page(failed, 503)) == typed
         assert (await person.post("/pets", **hidden_of(failed.text))).status_code == 303
+
+
+@pytest.mark.parametrize("body", [b"name=" + b"x" * 5_000, b"&".join([b"a=1"] * 300)])
+async def test_a_form_that_is_too_large_is_not_kept(database: Path, body: bytes) -> None:
+    async with running_service(database, console_per_minute=1) as service:
+        person = await signed_in(service)
+        assert (await person.get("/pets")).status_code == 200
+        headers = SAME_ORIGIN | FORM
+        refused = await person.client.post("/console/pets", content=body, headers=headers)
+        assert "Send it again" not in assert_page(refused, 429)
+
+
+async def test_the_console_has_its_own_limit_for_each_key(database: Path) -> None:
+    async with running_service(database, console_per_minute=2) as service:
+        person, colleague = await signed_in(service), await signed_in(service)
+        for status in (200, 200, 429):
+            response = await person.get("/pets")
+            assert response.status_code == status
+        assert "wait 60 seconds" in assert_page(response, 429)
+        assert response.headers["retry-after"] == "60"
+        assert (await colleague.get("/pets")).status_code == 200
 
 
 # Caches
@@ -292,6 +359,15 @@ async def test_no_cache_stores_a_response_of_the_console(everybody: Service) -> 
                 page.method, f"{target(page)}?after=", headers=SAME_ORIGIN | FORM
             )
             assert response.headers.get_list("cache-control") == ["no-store"], page
+
+
+async def test_no_cache_stores_a_cookie(service: Service) -> None:
+    issued, person = await service.issue(), newcomer(service)
+    for path, fields in [("/sign-in", {"key": issued.token}), ("/sign-out", {})]:
+        response = await person.post(path, **fields)
+        assert response.status_code == 303
+        assert "set-cookie" in response.headers
+        assert response.headers["cache-control"] == "no-store"
 
 
 # Errors

@@ -23,7 +23,7 @@ def empty(page: httpx.Response) -> str:
         ("/pets?name=Rex", "No pet matches.", ["/pets", "/pets/new"]),
         ("/orders", "No orders here. Reserve or sell a pet on its page.", []),
         ("/orders?from=2026-12-01", "No order matches.", ["/orders"]),
-        ("/orders?find=Rex", "Nothing is found.", ["/orders"]),
+        ("/orders?find=Rex", "Nothing found.", ["/orders"]),
         ("/categories", "There are no categories here.", ["#name"]),
         ("/sales", "Nothing was sold on these days.", ["/orders?status=approved"]),
         ("/keys?name=Nobody", "No key matches.", ["/keys"]),

@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from petstore.keys.model import DEFAULT_SCOPES
 from support.clerk import Clerk
 from support.process import ServerProcess
 from support.staff import issue_for_console
@@ -18,6 +19,7 @@ PATHS = (
     *("/people/new", "/activity", "/account", "/help", "/nothing", "/pets/999999999"),
     "/orders?status=approved",
 )
+OWNER = [word for scope in (*DEFAULT_SCOPES, "webhooks:write") for word in ("--scope", scope)]
 EDGES = """() => {
   const inner = element => {
     const {left, right} = element.getBoundingClientRect(), style = getComputedStyle(element);
@@ -37,6 +39,11 @@ EDGES = """() => {
 HEADING = """() => {
   const {top, height} = document.querySelector('h1').getBoundingClientRect();
   return [Math.round(top), Math.round(height)];
+}"""
+ROW = """() => {
+  const heading = document.querySelector('h1');
+  const row = heading.closest('.head') ?? heading;
+  return Math.round(row.nextElementSibling.getBoundingClientRect().top);
 }"""
 
 
@@ -106,6 +113,10 @@ def test_headings_have_one_height_and_place(seen: Seen) -> None:
         assert len(set(places.values())) == 1, places
 
 
+COLOURS = """() => [...document.querySelectorAll('.category')].map(
+  category => [category.textContent, getComputedStyle(category, '::before').backgroundColor])"""
+
+
 def test_no_word_is_broken(seen: Seen) -> None:
     assert {at: found["broken"] for at, found in seen.items() if found["broken"]} == {}
 
@@ -163,3 +174,13 @@ def test_the_colours_of_categories_can_be_told_from_the_page(
     assert len(contrasts) == 12
     assert min(contrasts) >= 3
     clerk.page.emulate_media(color_scheme="light")
+
+
+def test_the_header_is_one_line_at_every_width(clerk: Clerk) -> None:
+    clerk.open("/today")
+    heights = {}
+    for width in (*WIDTHS, 768, 1024, 1247, 1248, 1343):
+        at_width(clerk.page, width)
+        height = clerk.page.locator(".bar").evaluate("bar => bar.offsetHeight")
+        heights[width] = height
+    assert set(heights.values()) == {52}, heights

@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, expect
 
 from petstore.console.console import PAGES
+from petstore.console.forms import isolated
 from petstore.console.page import HOME
-from petstore.console.templates import isolated
 from support.browser import Visit
 from support.clerk import sign_in, sign_in_with_key
 from support.process import ServerProcess
@@ -46,10 +46,10 @@ MOVING = """() => [...document.querySelectorAll('*')].filter(element => {
   const style = getComputedStyle(element);
   return style.animationName != 'none' || parseFloat(style.transitionDuration) > 0;
 }).map(element => element.outerHTML.slice(0, 80))"""
-# Whether the sentence goes on from left to right after a name: the "s" of "is" is behind the "i".
+# Whether the sentence goes on from left to right after a name: the "#" is behind the "(".
 RUNS_ON = """() => {
   const text = document.querySelector('.notice p').firstChild;
-  const start = text.data.lastIndexOf('is in the store');
+  const start = text.data.lastIndexOf('(#');
   const [i, s] = [start, start + 1].map(index => {
     const range = document.createRange();
     range.setStart(text, index);
@@ -210,6 +210,31 @@ def test_a_printed_page_says_what_it_shows_and_when_and_has_nothing_to_press(
     page.emulate_media(media="screen")
 
 
+def test_a_printed_pet_is_a_label_and_a_printed_list_says_what_it_shows(
+    visited: Shop, visit: Visit
+) -> None:
+    page = visit.page
+    page.emulate_media(media="print")
+    page.goto(visited.address("/pets/{petId}"))
+    expect(page.locator("#is")).to_have_text(re.compile(r"Pet \d+ \w+ \w+"))
+    assert page.evaluate("document.documentElement.scrollHeight") < 1000
+    page.goto(visited.address("/pets?status=sold"))
+    expect(page.locator("#found .printed")).to_contain_text("Status: sold.")
+    expect(page.locator("main .pick").first).to_be_hidden()
+    page.emulate_media(media="screen")
+
+
+def test_the_tab_key_moves_through_the_controls_in_order(visited: Shop, visit: Visit) -> None:
+    page = visit.page
+    page.goto(visited.address("/pets/{petId}"))
+    page.evaluate(OPEN_ALL)
+    met = []
+    for _ in range(page.evaluate(f"({CONTROLS}).length")):
+        page.keyboard.press("Tab")
+        met.append(page.evaluate("window.controls.indexOf(document.activeElement)"))
+    assert met == list(range(len(met)))
+
+
 def test_a_hostile_name_is_shown_as_text(visited: Shop, visit: Visit) -> None:
     page = visit.page
     page.goto(visited.address("/pets/new"))
@@ -218,7 +243,7 @@ def test_a_hostile_name_is_shown_as_text(visited: Shop, visit: Visit) -> None:
         page.get_by_label("Name").fill(name)
         page.get_by_label("Category").select_option(hostile)
         page.get_by_role("button", name="Add").click()
-        expect(page.locator(".notice")).to_contain_text(f"{isolated(name)} is in the store")
+        expect(page.locator(".notice")).to_contain_text(f"Added {isolated(name)}")
         assert page.evaluate(RUNS_ON), name
         assert page.evaluate(TOO_WIDE) == []
     page.goto(visited.address("/pets"))
@@ -287,3 +312,10 @@ def test_the_sign_in_page_is_accessible(browser: Browser, visited: Shop) -> None
     assert page.title().startswith("Error: ")
     assert_no_barrier(page)
     page.close()
+
+
+def test_the_not_found_page_is_accessible(visited: Shop, visit: Visit) -> None:
+    response = visit.page.goto(visited.address("/nothing"))
+    assert response
+    assert response.status == 404
+    assert_no_barrier(visit.page)

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from support.process import ServerProcess
+from support.sight import assert_no_barrier
 from support.staff import issue_for_console
 
 PASSWORD = "correct horse"
@@ -91,6 +92,35 @@ def test_a_person_signs_in_with_the_password_and_sees_the_own_devices(
     expect(page.locator("h1")).to_have_text("Today")
     page.goto(f"{shop.url}/console/account")
     row = page.get_by_role("row", name="Chrome on Linux (this one)")
-    expect(row.get_by_role("cell", name="until the browser closes")).to_be_visible()
+    expect(row.get_by_role("cell", name="When the browser closes")).to_be_visible()
     frame = page.get_by_role("region", name="Devices")
     assert frame.evaluate("element => element.scrollWidth - element.clientWidth") == 0
+
+
+def test_the_account_and_the_invitation_are_accessible_and_show_what_is_typed(
+    browser: Browser, invitation: str, shop: ServerProcess
+) -> None:
+    page = browser.new_page()
+    page.goto(invitation)
+    field, show = page.get_by_label("New password"), page.get_by_role("button", name="Show")
+    expect(field).to_be_focused()
+    expect(field).to_have_accessible_description("At least 10 characters, whatever you like.")
+    field.fill(PASSWORD)
+    show.click()
+    expect(field).to_have_attribute("type", "text")
+    assert_no_barrier(page)
+    page.get_by_role("button", name="Hide").click()
+    expect(field).to_have_attribute("type", "password")
+    show.click()
+    page.get_by_role("button", name="Set the password").click()
+    expect(page.locator("h1")).to_have_text("Today")
+    page.goto(f"{shop.url}/console/account")
+    assert_no_barrier(page)
+    page.get_by_label("Current password").fill("wrong password")
+    page.get_by_label("New password").fill("battery staple")
+    page.get_by_role("button", name="Change the password").click()
+    current = page.get_by_label("Current password")
+    expect(current).to_have_accessible_description("This is not your password")
+    page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    assert_no_barrier(page)
+    page.close()

@@ -11,11 +11,11 @@ import httpx
 import pytest
 
 from petstore.clock import DAY, SECOND
-from petstore.console.browsers import device_of
+from petstore.console.sign_in import device_of
 from petstore.databases.contract import Statement, read_unit
+from petstore.people.model import Device
 from petstore.people.passwords import Passwords
 from petstore.people.store import find_session_in_unit, list_devices
-from petstore.sessions.model import Device
 from support.bare_app import http_request
 from support.passwords import (
     CHEAP,
@@ -31,7 +31,7 @@ from support.passwords import (
 from support.people import add, alter
 from support.service import Service, running_service
 from support.stores import do
-from support.visitor import FORM, SAME_ORIGIN, Visitor, newcomer, signed_in, words
+from support.visitor import FORM, SAME_ORIGIN, Visitor, newcomer, owner_of_key, signed_in, words
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -145,6 +145,21 @@ async def test_the_right_password_signs_in_with_the_login_in_any_case(service: S
     assert LOGIN in words(await visitor.get("/account"))
 
 
+async def test_a_form_that_was_sent_too_late_is_kept_with_a_password_too(service: Service) -> None:
+    await add_with_password(service)
+    late = await newcomer(service).post("/pets", name="Bella", categoryId="1")
+    assert late.status_code == 401
+    assert late.text.count('name="typed.name" value="Bella"') == 2  # also in the form of a key
+    kept = {"again": "/pets", "typed.name": "Bella", "typed.categoryId": "1"}
+    visitor = newcomer(service)
+    refused = await sign_in(visitor, password=WRONG_PASSWORD, **kept)
+    assert 'name="typed.name" value="Bella"' in refused.text
+    again = await sign_in(visitor, **kept)
+    assert again.status_code == 200
+    assert "Bella" in words(again)
+    assert "petstore_console" in visitor.client.cookies
+
+
 async def test_a_form_of_a_stranger_is_small(service: Service) -> None:
     """Thousands may wait with one for a password."""
     stranger, long = newcomer(service), "x" * 8_100
@@ -157,6 +172,15 @@ async def test_a_form_of_a_stranger_is_small(service: Service) -> None:
     lost = await stranger.post("/pets", name=long, categoryId="x" * 100)
     assert lost.status_code == 401
     assert "Sign in again, and then fill in the form again." in words(lost)
+
+
+async def test_a_disabled_person_is_told_nothing_else_than_a_wrong_password(
+    service: Service,
+) -> None:
+    person = await person_at(service)
+    await alter(service.store, service.clock, person.key_id, state="disabled")
+    assert not await is_signed_in(person)
+    assert WRONG in words(await sign_in(newcomer(service)))
 
 
 async def test_a_password_that_changes_while_it_is_checked_signs_nobody_in(
@@ -173,6 +197,13 @@ async def test_a_password_that_changes_while_it_is_checked_signs_nobody_in(
     for digest, _ in sessions:
         assert await read_unit(shop.store, find_session_in_unit(digest, shop.clock())) is None
     assert await sign_in_from(shop, "192.0.2.1", password=OTHER_PASSWORD) == 303
+
+
+async def test_the_page_opens_while_the_database_is_unreachable(service: Service) -> None:
+    await service.store.close()
+    page = await newcomer(service).get("/sign-in")
+    assert page.status_code == 200
+    await service.store.open()
 
 
 # The session
@@ -225,6 +256,16 @@ async def test_the_cookie_of_a_session_that_stays_is_renewed_as_it_is_used(
     assert len(left.headers.get_list("set-cookie")) == 1
 
 
+async def test_other_sessions_have_no_lasting_cookie(service: Service) -> None:
+    person, key = await person_at(service), await owner_of_key(service)
+    for visitor in (person, key):
+        service.clock.advance(61)
+        assert "set-cookie" not in (await visitor.get("/account")).headers
+    stays = newcomer(service)
+    signed = await stays.post("/sign-in", key=key.token, stays="true")
+    assert "Max-Age" not in signed.headers["set-cookie"]
+
+
 async def test_a_session_of_before_is_not_taken_over(service: Service) -> None:
     """Session fixation: a secret from elsewhere is never that of the new session."""
     await add_with_password(service)
@@ -236,6 +277,27 @@ async def test_a_session_of_before_is_not_taken_over(service: Service) -> None:
     assert victim.client.cookies["petstore_console"] != planted
     assert LOGIN in words(await victim.get("/account"))
     assert not await is_signed_in(bearer(service, planted))
+
+
+async def test_another_site_cannot_sign_anybody_in(service: Service) -> None:
+    await add_with_password(service)
+    refused = await newcomer(service).client.post(
+        "/console/sign-in",
+        data={"login": LOGIN, "password": PASSWORD},
+        headers={"Sec-Fetch-Site": "cross-site"},
+    )
+    assert refused.status_code == 403
+    assert "set-cookie" not in refused.headers
+
+
+async def test_the_secret_of_an_ended_session_works_no_more(service: Service) -> None:
+    person = await person_at(service, stays=True)
+    secret = person.client.cookies["petstore_console"]
+    await person.post("/sign-out")
+    assert not await is_signed_in(bearer(service, secret))
+    again = await sign_in(person, stays="true")
+    assert again.status_code == 303
+    assert not await is_signed_in(bearer(service, secret))
 
 
 async def test_neither_password_nor_session_is_in_the_log(database: Path) -> None:
@@ -279,10 +341,7 @@ CHROME = "(KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36"
         ("<script>alert(1)</script>", ""),
         ("Something (Linux)", "Linux"),
         ("Firefox/1", "Firefox"),
-        (
-            f"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 {CHROME}",
-            "Chrome on Windows",
-        ),
+        (f"Mozilla/5.0 (Windows NT 10.0; Win64; x64) {CHROME}", "Chrome on Windows"),
         (f"Mozilla/5.0 (Windows NT 10.0) {CHROME} Edg/140.0", "Edge on Windows"),
         (f"Mozilla/5.0 (X11; CrOS x86_64) {CHROME}", "Chrome on ChromeOS"),
         (f"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) {CHROME} OPR/120", "Opera on Mac"),
@@ -316,6 +375,12 @@ async def test_wrong_passwords_are_limited_by_login_and_network(shop: Service) -
     assert await sign_in_from(shop, "192.0.2.2", password=PASSWORD) == 303
     shop.clock.advance(60)
     assert await sign_in_from(shop, "192.0.2.1", password=PASSWORD) == 303
+
+
+async def test_addresses_of_one_ipv6_network_count_together(shop: Service) -> None:
+    statuses = [await sign_in_from(shop, f"2001:db8:0:{n:x}::1") for n in range(11)]
+    assert statuses[-1] == 429
+    assert await sign_in_from(shop, "2001:db8:1::1", password=PASSWORD) == 303
 
 
 async def test_guesses_at_once_are_no_more_than_one_after_another(shop: Service) -> None:
@@ -395,6 +460,16 @@ async def test_the_cookie_of_a_known_browser_signs_nobody_in(shop: Service) -> N
     assert LOGIN not in known
 
 
+async def test_the_cookie_of_a_known_browser_lasts_a_year(shop: Service) -> None:
+    person = newcomer(shop)
+    cookies = cookies_of(await sign_in(person))
+    assert cookies["petstore_known"].endswith(
+        "; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000"
+    )
+    await person.post("/sign-out")
+    assert "petstore_known" in person.client.cookies
+
+
 async def test_beyond_its_limit_a_network_guesses_no_password(shop: Service) -> None:
     """Also not with another login at each attempt, nor from another subnet of a subscriber."""
     person = newcomer(shop)
@@ -448,6 +523,15 @@ async def test_when_too_many_wait_the_page_says_so_and_nobody_is_charged(
     assert f'value="{LOGIN}"' in refused.text
 
 
+async def test_an_unreachable_database_charges_nobody(shop: Service) -> None:
+    await shop.store.close()
+    for _ in range(12):
+        refused = await sign_in(newcomer(shop))
+        assert refused.status_code == 503
+    await shop.store.open()
+    assert (await sign_in(newcomer(shop))).status_code == 303
+
+
 async def test_thousands_of_wrong_passwords_keep_nobody_out(shop: Service) -> None:
     """From as many addresses, while a person who knows hers signs in at once, from anywhere."""
     grace = newcomer(shop)
@@ -472,6 +556,14 @@ async def test_thousands_of_wrong_passwords_keep_nobody_out(shop: Service) -> No
     # Nobody of the crowd has begun a session, so none of Grace's was pushed out.
     rows = await shop.store.read(next(do("SELECT count(*) FROM console_sessions")))
     assert rows[0][0] < 100
+
+
+async def test_no_guess_pushes_out_a_session(shop: Service) -> None:
+    person = newcomer(shop)
+    await sign_in(person, stays="true")
+    for n in range(30):
+        await sign_in_from(shop, f"192.0.2.{n}")
+    assert await is_signed_in(person)
 
 
 # Its end, everywhere
@@ -522,3 +614,12 @@ async def test_a_long_poll_ends_with_its_session_and_delivers_nothing(
         response = await asyncio.wait_for(waiting, 20)
         assert response.json()["resources"] == ["pet/1"]
         assert (await person.post("/pets", name="Rex", categoryId="1")).status_code == 403
+
+
+@pytest.mark.usefixtures("dogs")
+@pytest.mark.each_database
+async def test_a_new_role_acts_at_once(service: Service) -> None:
+    person = await person_at(service, role="clerk")
+    assert (await person.post("/pets", name="Bella", categoryId="1")).status_code == 303
+    await alter(service.store, service.clock, person.key_id, role="viewer")
+    assert (await person.post("/pets", name="Rex", categoryId="1")).status_code == 403

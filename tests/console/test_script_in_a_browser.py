@@ -99,6 +99,20 @@ def test_a_sale_by_someone_else_shows_in_the_list_at_once(clerk: Clerk) -> None:
     assert has_stayed(clerk.page)
 
 
+def test_a_sale_by_someone_else_shows_today_at_once_and_on_paper(clerk: Clerk) -> None:
+    clerk.open("/today")
+    stays(clerk.page)
+    expect(clerk.page.locator("#live")).to_have_text("Live")
+    clerk.page.evaluate("find => document.querySelector(find).dateTime = 'before'", "#printed time")
+    figure = clerk.page.locator("#sold .figure strong").first
+    before = figure.text_content() or ""
+    pet = clerk.pet()
+    clerk.call("POST", "/store/orders", petId=pet["id"], amount=24_900, complete=True)
+    expect(figure).not_to_have_text(before)
+    expect(clerk.page.locator("#printed time")).not_to_have_attribute("datetime", "before")
+    assert has_stayed(clerk.page)
+
+
 def test_a_double_click_adds_one_pet(clerk: Clerk) -> None:
     name = clerk.pet()["name"] + " twice"
     clerk.open("/pets/new")
@@ -107,6 +121,16 @@ def test_a_double_click_adds_one_pet(clerk: Clerk) -> None:
     clerk.page.locator("main form[method=post] button").first.dblclick()
     expect(clerk.page.locator(".notice")).to_contain_text(name)
     assert len(clerk.call("GET", f"/pets?name={name}")) == 1
+
+
+def test_a_notice_is_read_out_after_a_page_was_loaded(clerk: Clerk) -> None:
+    clerk.open("/pets/new")
+    clerk.page.evaluate("document.querySelector('main form').dataset.plain = ''")
+    clerk.page.get_by_label("Name", exact=True).fill("Bella")
+    clerk.page.get_by_label("Category").select_option(index=1)
+    clerk.page.get_by_role("button", name="Add the pet").click()
+    expect(clerk.page.locator("#said")).to_contain_text("Added ")
+    expect(clerk.page.get_by_label("Name", exact=True)).to_be_focused()
 
 
 def test_selling_by_name_takes_five_keys_at_a_desk(clerk: Clerk) -> None:
@@ -137,6 +161,24 @@ def test_selling_by_name_takes_five_keys_at_a_desk(clerk: Clerk) -> None:
         expect(page.locator("#state")).to_contain_text("available")
 
 
+def test_selling_by_name_takes_four_taps_on_a_phone(arrive: Arrive) -> None:
+    clerk = arrive(viewport={"width": 375, "height": 667}, is_mobile=True, has_touch=True)
+    page = clerk.page
+    pet = clerk.pet()
+    name = pet["name"]
+    for start in ("/today", "/pets"):
+        clerk.open(start)
+        search = page.get_by_role("search")
+        search.locator("[name=name]").tap()
+        page.keyboard.type(name)
+        search.get_by_role("button", name="Find").tap()
+        page.get_by_role("link", name=name).tap()
+        page.get_by_role("button", name=f"Sell {name}").tap()
+        expect(page.locator(".notice")).to_contain_text("Sold")
+        page.get_by_role("button", name="Undo", exact=True).tap()
+        expect(page.locator("#state")).to_contain_text("available")
+
+
 def test_the_form_of_a_pet_shows_what_others_change_until_it_is_in_use(clerk: Clerk) -> None:
     pet = clerk.pet()
     path = f"/pets/{pet['id']}"
@@ -154,6 +196,36 @@ def test_the_form_of_a_pet_shows_what_others_change_until_it_is_in_use(clerk: Cl
     expect(clerk.field("name")).to_have_value("Typed by me")
     clerk.save()
     expect(clerk.page.locator("h1")).to_have_text("Typed by me")
+
+
+def test_an_undo_goes_once_somebody_else_has_changed_the_same(clerk: Clerk) -> None:
+    pet = clerk.pet()
+    clerk.open(f"/pets/{pet['id']}")
+    page = clerk.page
+    page.get_by_label("Name").fill("Rex")
+    page.get_by_role("button", name="Save").click()
+    undo = page.locator(".notice").get_by_role("button", name="Undo")
+    expect(undo).to_be_visible()
+    clerk.call("PATCH", f"/pets/{pet['id']}", name="Max")
+    expect(undo).to_have_count(0)
+    expect(page.locator(".notice")).to_be_visible()
+
+
+def test_the_back_button_works_after_a_form(clerk: Clerk) -> None:
+    pet = clerk.pet()
+    clerk.open(f"/pets?name={pet['name']}")
+    clerk.open(f"/pets/{pet['id']}")
+    clerk.page.locator("summary", has_text="Delete").or_(
+        clerk.page.get_by_role("button", name="Delete")
+    ).first.click()
+    confirm = clerk.page.locator("details.confirm[open] button.danger")
+    if confirm.count():
+        confirm.click()
+    expect(clerk.page.locator(".notice")).to_contain_text(pet["name"])
+    assert "/console/pets?name=" in clerk.page.url  # where the pet was found
+    clerk.page.go_back()
+    expect(clerk.page).to_have_url(f"{clerk.shop.url}/console/pets/{pet['id']}")
+    expect(clerk.page.locator("h1")).not_to_have_text("Pets")  # it is deleted
 
 
 def test_leaving_a_page_with_unsaved_input_asks_first(arrive: Arrive) -> None:
@@ -200,6 +272,18 @@ def test_signing_out_in_another_tab_is_reported_and_keeps_the_input(arrive: Arri
     typing.locator("main form[method=post] button").first.click()
     expect(typing.get_by_role("alert")).to_contain_text("You were signed out.")
     expect(typing.locator("main form[method=post] [name=name]")).to_have_value("Kept")
+
+
+def test_a_list_goes_to_sign_in_once_its_session_has_ended(arrive: Arrive) -> None:
+    clerk = arrive()
+    with clerk.page.expect_request("**/console/changes?*"):
+        clerk.open("/pets")
+    elsewhere = clerk.page.context.new_page()
+    elsewhere.goto(f"{clerk.shop.url}/console/help")
+    elsewhere.evaluate("document.querySelector('form.account').requestSubmit()")
+    expect(elsewhere.get_by_label("Login")).to_be_visible()
+    clerk.pet()
+    expect(clerk.page).to_have_url(f"{clerk.shop.url}/console/sign-in?next=%2Fpets")
 
 
 def test_a_background_tab_sends_no_requests(clerk: Clerk) -> None:

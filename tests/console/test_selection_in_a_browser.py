@@ -57,6 +57,15 @@ def test_all_pets_of_a_page_are_selected_at_once_and_changed(clerk: Clerk, word:
     expect(page.locator("tbody .available")).to_have_count(3)
 
 
+def test_a_pet_that_somebody_else_deletes_is_no_longer_counted(clerk: Clerk, word: str) -> None:
+    boxes, page = shown(clerk, word, 2), clerk.page
+    boxes.first.check()
+    boxes.last.check()
+    clerk.call("DELETE", f"/pets/{boxes.last.input_value().partition('.')[0]}")
+    expect(boxes).to_have_count(1)
+    expect(page.locator("#selected")).to_have_text("1 selected")
+
+
 def test_the_keyboard_alone_selects_and_changes(clerk: Clerk, word: str) -> None:
     boxes, page = shown(clerk, word, 2), clerk.page
     boxes.first.focus()

@@ -58,7 +58,7 @@ def cookie_of(response: httpx.Response) -> str:
         ("   ", "Enter your key."),
         ("ps_live_" + "x" * 38, "Check that you copied all of it; it begins with ps_live_."),
         ("nonsense \N{DOG FACE}", "Check that you copied all of it"),
-        ("ps_test_" + "x" * 38, "This is a key for staging, and this service is for production."),
+        ("ps_test_" + "x" * 38, "it begins with ps_live_."),
     ],
 )
 async def test_a_wrong_key_is_refused_with_a_clear_message(
@@ -96,6 +96,14 @@ async def test_new_keys_are_limited_by_address_and_one_that_is_known_is_not(
         assert await sign_in_status(stranger, unseen.token) == 303
 
 
+async def test_a_valid_key_does_not_count_against_its_address(database: Path) -> None:
+    async with running_service(database, anonymous_per_minute=1) as service:
+        issued, stranger = await service.issue(), newcomer(service)
+        for _ in range(3):
+            assert await sign_in_status(stranger, issued.token) == 303
+        assert await sign_in_status(stranger, "wrong") == 401
+
+
 async def test_an_unreachable_database_does_not_count_as_a_failed_attempt(database: Path) -> None:
     async with running_service(database, anonymous_per_minute=1) as service:
         issued, stranger = await service.issue(), newcomer(service)
@@ -107,6 +115,13 @@ async def test_an_unreachable_database_does_not_count_as_a_failed_attempt(databa
             assert issued.token not in failed.text
         await service.store.open()
         assert await sign_in_status(stranger, "wrong") == 401
+
+
+async def test_the_form_keeps_browsers_from_remembering_the_key(stranger: Visitor) -> None:
+    page = await stranger.get("/sign-in")
+    assert page.status_code == 200
+    assert 'name="key" type="password" autocomplete="off"' in page.text
+    assert "data-plain" in page.text
 
 
 @pytest.mark.each_database
@@ -224,6 +239,16 @@ async def test_a_session_works_only_in_its_environment(database: Path) -> None:
             there = newcomer(staging)
             there.client.cookies = person.client.cookies
             assert not await is_signed_in(there)
+
+
+async def test_a_session_ends_half_an_hour_after_its_last_use(
+    service: Service, staff: Visitor
+) -> None:
+    for _ in range(3):
+        service.clock.advance(29 * 60)
+        assert await is_signed_in(staff)
+    service.clock.advance(30 * 60)
+    assert not await is_signed_in(staff)
 
 
 # Its end

@@ -68,6 +68,29 @@ def test_a_pet_is_added_found_changed_and_the_change_undone(page: Page, name: st
     expect(page.locator("h1")).to_have_text(name)
 
 
+def test_a_pet_is_reserved_and_its_order_approved(page: Page, name: str) -> None:
+    add(page, name)
+    find(page, name)
+    page.get_by_label("Buyer").fill("Tom")
+    page.get_by_label("Price in USD").fill("1,249.50")
+    page.get_by_role("button", name="Reserve").click()
+    expect(page.locator("#order")).to_contain_text(f"{name} for Tom, $1,249.50 placed")
+    page.get_by_label("Buyer").fill("Tim")
+    page.get_by_role("button", name="Approve order").click()
+    expect(page.locator("#order")).to_contain_text(f"{name} for Tim, $1,249.50 approved")
+
+
+def test_a_pet_is_sold_and_the_sale_undone(page: Page, name: str) -> None:
+    add(page, name)
+    find(page, name)
+    page.get_by_label("Buyer").fill("Ada")
+    page.get_by_label("Price in USD").fill("249")
+    page.get_by_role("button", name=f"Sell {name}").click()
+    expect(page.locator("#sale")).to_contain_text("To Ada for $249.00, by")
+    page.get_by_role("button", name="Undo", exact=True).click()
+    expect(page.locator("#state")).to_contain_text("available")
+
+
 def test_a_file_is_previewed_and_imported(page: Page, name: str) -> None:
     open_page(page, "Pets")
     page.get_by_role("link", name="Import", exact=True).click()
@@ -98,6 +121,19 @@ def test_several_pets_are_changed_and_deleted_and_both_undone(page: Page, name: 
     expect(page.locator(".notice")).to_contain_text("1 pet is deleted.")
     page.get_by_role("button", name="Add them again, with new numbers").click()
     find(page, name)
+
+
+def test_an_import_is_undone(page: Page, name: str) -> None:
+    open_page(page, "Pets")
+    page.get_by_role("link", name="Import", exact=True).click()
+    rows = f"name,categoryId,status\n{name},1,available\n"
+    file = FilePayload(name="pets.csv", mimeType="text/csv", buffer=rows.encode())
+    page.get_by_label("File").set_input_files(file)
+    page.get_by_role("button", name="Preview").click()
+    page.get_by_role("button", name="Add 1 pet").click()
+    page.get_by_text("Undo this import…").click()
+    page.get_by_role("button", name="Undo the import").click()
+    expect(page.locator("main")).to_contain_text("1 pet deleted.")
 
 
 def test_a_link_from_another_site_keeps_the_person_signed_in(

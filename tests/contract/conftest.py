@@ -21,7 +21,6 @@ def form(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def serve(form: str, request: pytest.FixtureRequest) -> Serve:
-    """Run the service in this form."""
     if form == "postgresql":
         return partial(as_two, request.getfixturevalue("postgres"))
     return alone if form == "sqlite" else under_granian
@@ -29,7 +28,6 @@ def serve(form: str, request: pytest.FixtureRequest) -> Serve:
 
 @pytest.fixture(scope="session")
 def server(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A running service in each form."""
     with serve(tmp_path_factory.mktemp("server")) as server:
         yield server
 
@@ -42,7 +40,6 @@ def in_every_form(server: ServerProcess) -> None:
 
 @pytest.fixture(scope="session")
 def token(server: ServerProcess) -> str:
-    """The token of a key without limits, of each form of the service."""
     return server.issue()
 
 
@@ -60,21 +57,18 @@ def caller(server: ServerProcess) -> Iterator[IssueKey]:
 
 @pytest.fixture(scope="session")
 def client(server: ServerProcess, token: str) -> Iterator[Client]:
-    """A client whose key has no limits."""
     with Client(server.url, token) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
 def stranger(server: ServerProcess) -> Iterator[Client]:
-    """A client without a key."""
     with Client(server.url) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
 def reader(caller: IssueKey) -> Client:
-    """A client whose key may not add pets."""
     return caller("enterprise", "--scope", "pets:read")
 
 
@@ -149,11 +143,9 @@ def _response(request: pytest.FixtureRequest) -> httpx.Response:
 
 @pytest.fixture(params=ERRORS)
 def error(request: pytest.FixtureRequest) -> httpx.Response:
-    """One response of every kind of error."""
     return _response(request)
 
 
 @pytest.fixture(params=[*SUCCESSES, *ERRORS])
 def response(request: pytest.FixtureRequest) -> httpx.Response:
-    """One response of every kind."""
     return _response(request)

@@ -10,7 +10,6 @@ from support.client import Client
 
 @pytest.fixture(scope="module", params=["found", "not found"])
 def got(request: pytest.FixtureRequest, client: Client) -> httpx.Response:
-    """The responses of the deprecated operation."""
     return client.get_pet(client.add()["id"] if request.param == "found" else 2**63 - 1)
 
 

@@ -14,7 +14,6 @@ from petstore.pets.store import create_pet
 
 
 async def write_for_ever(store: SqliteStore) -> None:
-    """Add one pet after the other."""
     while True:
         with suppress(Unavailable):
             pet = await store.write(create_pet(Change(0), NewPet("Bella", 1)))

@@ -38,7 +38,6 @@ store_at(sys.argv[1], 20_000).migrate()
 
 @pytest.fixture
 def address(database_kind: str, request: pytest.FixtureRequest) -> str:
-    """The address of a store with a pet, which no other test uses."""
     if database_kind == "sqlite":
         found = f"sqlite:///{request.getfixturevalue('tmp_path')}/petstore.db"
     else:

@@ -41,7 +41,7 @@ from petstore.pets.model import PetFilter
 from petstore.pets.store import list_pets, search_pets
 from petstore.sales.model import day_range
 from petstore.sales.store import get_sales
-from petstore.usage.deprecated import list_uses
+from petstore.usage.counter import list_uses
 from petstore.usage.operations import deprecated_operations
 from petstore.webhooks.deliveries import (
     DueDelivery,
@@ -338,7 +338,6 @@ class Planner:
         self._connection = self._loop.run_until_complete(connect(url, 10, 10_000))
 
     def close(self) -> None:
-        """Disconnect."""
         self._loop.run_until_complete(self._connection.close())
         self._loop.close()
 
@@ -358,11 +357,9 @@ class Planner:
         return f"EXECUTE {page} ({values})" if values else f"EXECUTE {page}"
 
     def run(self, sql: str) -> None:
-        """Run a statement."""
         self._loop.run_until_complete(self._connection.execute(sql))
 
     def blocks(self, execute: str) -> int:
-        """Return how many blocks a prepared statement reads."""
         return self._loop.run_until_complete(self._blocks(execute))[0]
 
     async def _blocks(self, execute: str) -> tuple[int, str]:

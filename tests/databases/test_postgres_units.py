@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, suppress
-from functools import partial
 from itertools import count
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 
 from petstore.databases.contract import Row, Statement, Unit
 from petstore.databases.postgres import PostgresStore
-from petstore.databases.postgres_connection import PostgresPool, connect
 from petstore.errors import Unavailable
 from petstore.events.model import NewEvent
 from petstore.events.store import Change, publish_all, record
@@ -335,19 +333,3 @@ async def test_a_statement_that_waited_and_fails_undoes_its_unit(store: Postgres
 async def test_the_server_keeps_idle_connections_alive(store: PostgresStore) -> None:
     (setting,) = await store.read(Statement("SELECT current_setting('tcp_keepalives_idle')"))
     assert setting == ("30",)
-
-
-async def test_a_connection_that_was_idle_for_long_is_not_used_again(
-    postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    moments = iter([0.0, 29.0, 29.0, 60.0, 60.0])
-    monkeypatch.setattr("petstore.databases.postgres_connection.monotonic", lambda: next(moments))
-    pool = PostgresPool(partial(connect, postgres_url, 5), 1)
-    used = []
-    for _ in range(3):
-        async with pool.acquire() as connection:
-            used.append(connection)
-    first, again, other = used
-    assert first is again is not other
-    assert first.is_closed()
-    await pool.close()

@@ -50,13 +50,14 @@ from petstore.imports.store import (
 from petstore.interface.idempotency_records import Attempt, SafeRetries
 from petstore.interface.messages import encode_json
 from petstore.interface.operations import OPERATIONS
-from petstore.keys.cache import ApiKeyCache, find_key
 from petstore.keys.model import Caller, new_token
 from petstore.keys.notices import KeyNotices
 from petstore.keys.store import (
     COLUMNS,
+    ApiKeyCache,
     change_key,
     create_key,
+    find_key,
     list_keys,
     rotate_key,
     rotate_own_key,
@@ -78,6 +79,7 @@ from petstore.orders.store import (
     search_orders,
     update_order,
 )
+from petstore.people.model import Browser
 from petstore.people.store import (
     any_person,
     begin_session,
@@ -105,7 +107,6 @@ from petstore.pets.store import (
 )
 from petstore.sales.model import day_range
 from petstore.sales.store import get_sales
-from petstore.sessions.model import Browser
 from petstore.settings import Settings
 from petstore.usage.counter import Counter
 from petstore.usage.operations import deprecated_operations, get_usage
@@ -424,7 +425,6 @@ def signing_in() -> Iterator[Unit[Any]]:
 
 
 def found_own() -> Unit[Caller]:
-    """Find a key that rotates itself."""
     return (yield from find_key(b"a token")) or KEY
 
 
@@ -513,7 +513,7 @@ def recorded() -> dict[str, list[Statement]]:
 
 
 async def usage(store: Any) -> None:
-    counter, limiter = Counter(store, CLOCK), create_limiter(Settings(), store, CLOCK)
+    counter, limiter = Counter(store), create_limiter(Settings(), store, CLOCK)
     counter.count("deprecated", 7, "getPet", 1, (NOW, b"shop/1", "r1"))
     await counter.save()
     parts: Any = {"store": store, "limiter": limiter, "clock": CLOCK, "counter": counter}

@@ -11,9 +11,8 @@ from petstore.databases.retention import prune_all
 from petstore.databases.schema import TABLES_BY_NAME
 from petstore.events.model import EVENT_TYPES, OPERATOR
 from petstore.events.store import Change
-from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Caller
-from petstore.keys.store import rotate_key
+from petstore.keys.store import ApiKeyCache, rotate_key
 from support.changes import NOW, create_pets
 from support.full_stores import PETS
 from support.history import events_after, published
@@ -41,7 +40,6 @@ async def pruned(
     admin_event_days: int = DAYS_KEPT["admin_event_days"],
     history_days: int = DAYS_KEPT["history_days"],
 ) -> None:
-    """Delete what is old by these settings."""
     await prune_all(
         store,
         clock,

@@ -41,7 +41,6 @@ KEPT = re.compile(r"\| [^|]+ \| `(\w+)` \| (?:`--([a-z-]+)`|(\d+) (\w+))")
 
 @pytest.fixture
 def migrated(address: str) -> str:
-    """The address of a database with the newest schema."""
     store_at(address, 10 * SECOND).migrate()
     return address
 

@@ -39,7 +39,6 @@ def delete(database: Path, endings: tuple[str, ...]) -> None:
 
 
 def replace(database: Path, ending: str) -> None:
-    """Put a copy in the place of a file."""
     path = beside(database, ending)
     shutil.copyfile(path, path.with_name("copy")).replace(path)
 

@@ -78,7 +78,6 @@ def database() -> Iterator[PostgresServer]:
 def service(
     tmp_path_factory: pytest.TempPathFactory, database: PostgresServer
 ) -> Iterator[SharedService]:
-    """The service, which believes the balancer."""
     options = ("--trusted-proxy", "127.0.0.1", "--database-timeout", "0.5")
     folder = tmp_path_factory.mktemp("service")
     with shared_service(folder, database.new_store(), *options) as service:

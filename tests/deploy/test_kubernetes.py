@@ -32,7 +32,6 @@ SECRETS = {"database": "postgresql://petstore@db/petstore", "redis": "redis://va
 
 
 def resource(name: str) -> dict[str, Any]:
-    """Return what a file describes."""
     found: dict[str, Any] = read_yaml(f"kubernetes/{name}.yaml")
     return found
 

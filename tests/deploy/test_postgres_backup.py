@@ -41,7 +41,6 @@ class Operator:
         self.restored = server.url(restored)
 
     def run(self, commands: str) -> str:
-        """Run commands up to the first that fails; return what they print."""
         for documented, address in self._addresses.items():
             commands = commands.replace(documented, address)
         return subprocess.run(

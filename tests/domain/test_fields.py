@@ -116,8 +116,6 @@ def test_a_time_keeps_its_offset() -> None:
 
 
 class Rabbit(Struct, rename="camel"):
-    """A struct with a required field and one with a default."""
-
     ear_length: Int64
     born_at: Moment | None = None
 

@@ -21,10 +21,6 @@ def test_a_plan_has_the_specified_limits(
     assert limits_of(plan, per_minute, per_day) == limits
 
 
-def test_unlimited_is_the_largest_int32() -> None:
-    assert UNLIMITED == 2_147_483_647
-
-
 @pytest.mark.parametrize(
     ("limits", "processes", "share"),
     [

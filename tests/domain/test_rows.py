@@ -15,8 +15,6 @@ LATER = NOON.astimezone(timezone(timedelta(hours=1))) + timedelta(microseconds=5
 
 
 class Visit(Struct):
-    """A struct with every kind of field."""
-
     id: Id
     began_at: Moment
     ended_at: Moment | UnsetType = UNSET

@@ -93,6 +93,11 @@ async def test_an_event_committed_by_another_process_wakes_waiting_clients(
     assert await waiter
 
 
+async def test_an_existing_event_ends_the_wait_at_once(feed: Feed, store: Store) -> None:
+    await happened(store)
+    assert await waiting(feed)
+
+
 async def test_an_event_of_another_type_or_key_wakes_no_client(
     feed: Feed, store: Store, watched: Watched
 ) -> None:
@@ -163,6 +168,11 @@ async def test_a_client_with_an_older_cursor_that_joins_during_a_query_is_served
     assert not await first
 
 
+async def test_a_wait_ends_at_its_timeout(feed: Feed) -> None:
+    assert not await waiting(feed, seconds=SOON)
+    assert feed.waiting == 0
+
+
 async def test_the_database_is_not_queried_while_no_client_waits(
     feed: Feed, watched: Watched, store: Store
 ) -> None:
@@ -173,6 +183,13 @@ async def test_the_database_is_not_queried_while_no_client_waits(
     await asyncio.sleep(SOON)
     assert watched.queries == before
     assert await waiting(feed)
+
+
+async def test_a_client_that_disconnects_is_removed(feed: Feed, watched: Watched) -> None:
+    waiter = waiting(feed)
+    await seen(watched)
+    waiter.cancel()
+    await eventually(lambda: feed.waiting == 0)
 
 
 async def test_waiting_clients_survive_a_database_outage(

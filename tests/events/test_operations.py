@@ -136,17 +136,6 @@ async def test_an_update_event_has_the_old_and_the_new_values(service: Service) 
     ]
 
 
-@pytest.mark.each_database
-async def test_a_client_that_follows_the_links_sees_each_event_once(service: Service) -> None:
-    key = await service.issue()
-    await add_pets(service, key.token, 7)
-    events, target = await follow(service, key.token, f"{EVENTS}?limit=3&wait={WAIT}", 7)
-    assert [event["sequence"] for event in events] == [2, 3, 4, 5, 6, 7, 8]
-    await add_pets(service, key.token, 2)
-    events, _ = await follow(service, key.token, target, 2)
-    assert [event["sequence"] for event in events] == [9, 10]
-
-
 async def test_an_empty_page_has_a_link_to_what_comes_later(service: Service) -> None:
     key = await service.issue()
     response = await service.request("GET", EVENTS, key.token)
@@ -342,6 +331,42 @@ async def test_a_long_poll_of_a_resource_ends_with_an_event_of_it(service: Servi
     assert [event["resource"] for event in response.json()] == ["pet/2"]
     cursor = response.links["latest"]["url"].partition("cursor=")[2]
     assert IN_FEED.decode(cursor).sequence == 5
+
+
+@pytest.mark.parametrize(
+    ("resource", "scope"),
+    [("pet/1", "pets:read"), ("category/1", "pets:read"), ("order/1", "orders:read")],
+)
+async def test_a_resource_beyond_the_scopes_of_the_key_is_refused(
+    service: Service, resource: str, scope: str
+) -> None:
+    key = await service.issue(scopes=frozenset({"webhooks:write"}))
+    response = await service.request("GET", EVENTS, key.token, params={"resource": resource})
+    assert_error(response, 403, "missing_scope")
+    assert f'scope="{scope}"' in response.headers["WWW-Authenticate"]
+
+
+async def test_the_history_of_a_key_or_webhook_is_of_its_holder_alone(service: Service) -> None:
+    scopes = frozenset({"webhooks:write"})
+    mine, other = await service.issue(scopes=scopes), await service.issue(scopes=scopes)
+    for key in (mine, other):
+        webhook = {"url": "https://shop.example/hooks"}
+        await service.request("POST", "/v1/webhooks", key.token, json=webhook)
+    await service.request("POST", "/v1/webhooks/1/test", mine.token)
+    for key, count in ((mine, 1), (other, 0)):
+        response = await service.request("GET", f"{EVENTS}?resource=webhook/1", key.token)
+        assert len(response.json()) == count
+    response = await service.request("GET", f"{EVENTS}?resource=key/{mine.id}", other.token)
+    assert response.json() == []
+
+
+async def test_a_key_that_loses_a_scope_gets_no_more_of_the_history(service: Service) -> None:
+    key, other = await service.issue(), await service.issue()
+    task = await waiting(service, key.token, resource="pet/1")
+    await change_key(service, f"scopes = 'orders:read' WHERE id = {key.id}")
+    await service.status_becomes(key.token, 403, "/v1/pets")
+    await add_pets(service, other.token)
+    assert_error(await task, 403, "missing_scope")
 
 
 # The newest first, and by actor

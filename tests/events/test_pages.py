@@ -11,7 +11,7 @@ from petstore.events.model import NewEvent
 from petstore.events.store import record
 from petstore.people.store import end_sessions
 from support.people import alter, set_some_password
-from support.service import Service
+from support.service import Service, running_service
 from support.visitor import Visitor, signed_in, words
 from support.waiting import eventually
 
@@ -51,6 +51,11 @@ async def waiting(
     task = asyncio.create_task(changes(visitor, cursor, kinds))
     await eventually(lambda: feed.waiting > before)
     return task
+
+
+async def test_without_a_session_the_script_gets_401(service: Service) -> None:
+    response = await service.client.get("/console/changes?kinds=pet", headers=BY_ITSELF)
+    assert response.status_code == 401
 
 
 @pytest.mark.parametrize("kinds", ["", "fish", "pet fish"])
@@ -111,3 +116,20 @@ async def test_the_wait_ends_when_the_service_stops(service: Service, staff: Vis
     service.app.shut_down()
     response = await waits
     assert response.json()["resources"] == []
+
+
+async def test_open_pages_do_not_keep_a_session_alive(service: Service, staff: Visitor) -> None:
+    await staff.get("/pets")
+    service.clock.advance(30 * 60 - 1)
+    assert (await changes(staff)).status_code == 200
+    service.clock.advance(1)
+    assert (await changes(staff)).status_code == 401
+
+
+async def test_each_poll_counts_against_the_limit_of_the_console(address: str) -> None:
+    async with running_service(address, console_per_minute=1) as service:
+        visitor = await signed_in(service)
+        assert (await changes(visitor)).status_code == 200
+        limited = await changes(visitor)
+        assert limited.status_code == 429
+        assert int(limited.headers["retry-after"]) > 0

@@ -215,3 +215,12 @@ async def test_a_place_before_a_gap_is_expired_unless_nothing_wanted_is_missing(
     for wanted in (ADMIN, LONG, of()):
         with pytest.raises(CursorExpired):
             await read_events(aged, wanted, START, 2)
+
+
+async def test_nobody_else_sees_the_events_of_administrators(aged: Store) -> None:
+    for key_ids in ((1, 1), (1, -2)):
+        wanted = EventFilter(EVENT_TYPES, key_ids)
+        assert sequences(await newest(aged, wanted)) == [6]
+        for others in ({"resource": "key/1"}, {"types": ["key.updated"]}):
+            assert await newest(aged, wanted._replace(**others)) == []
+            assert await followed(aged, wanted._replace(**others)) == []

@@ -41,6 +41,7 @@ from support.changes import (
     create_category,
     create_pet,
     create_pets,
+    delete_category,
     update_category,
 )
 from support.history import Record, contradictions, events_after, plain, published, read_feed
@@ -94,31 +95,19 @@ async def filled(store: Store, count: int, kind: str = "pet.created", now: int =
     await published(store)
 
 
-# Each change
-
-
-async def test_each_change_of_a_pet_is_recorded_with_the_changed_members(store: Store) -> None:
-    await store.write(create_pet(NewPet("Bella", 1)))
-    await store.write(change(1, PetPatch(status="available")))
-    await store.write(change(1, PetPatch(name="Bello", category_id=2)))
-    await store.write(change(1, PetPatch(status=None)))
-    await store.write(delete_pet(Change(NOW), 1))
-    bello = {"id": 1, "name": "Bello", "categoryId": 2}
+async def test_each_change_of_a_category_is_recorded_with_the_changed_members(store: Store) -> None:
+    await store.write(create_category(CategoryCreate("Dogs")))
+    await store.write(update_category(1, CategoryPatch(description="Loyal")))
+    await store.write(delete_category(1))
+    dogs = {"id": 1, "name": "Dogs", "description": "Loyal"}
     assert await shown(store) == [
-        ("pet.created", "pet/1", {"id": 1, "name": "Bella", "categoryId": 1}, None),
-        (
-            *("pet.updated", "pet/1"),
-            {"id": 1, "name": "Bella", "categoryId": 1, "status": "available"},
-            {"status": None},
-        ),
-        (
-            *("pet.updated", "pet/1"),
-            {**bello, "status": "available"},
-            {"name": "Bella", "categoryId": 1},
-        ),
-        ("pet.updated", "pet/1", bello, {"status": "available"}),
-        ("pet.deleted", "pet/1", bello, None),
+        ("category.created", "category/1", {"id": 1, "name": "Dogs"}, None),
+        ("category.updated", "category/1", dogs, {"description": None}),
+        ("category.deleted", "category/1", dogs, None),
     ]
+
+
+# Each change
 
 
 async def test_each_step_of_an_order_is_recorded_together_with_that_of_its_pet(
@@ -191,6 +180,17 @@ async def test_every_kind_of_end_of_a_reservation_is_recorded(
     assert len(await events_after(store)) == 5
 
 
+async def test_an_order_of_a_lapsed_pet_is_recorded_after_the_lapse(store: Store) -> None:
+    await store.write(create_pet(BELLA))
+    await store.write(place_order(Change(NOW, reservation_minutes=1), OrderCreate(1)))
+    await store.write(place_order(Change(NOW + MINUTE, reservation_minutes=1), OrderCreate(1)))
+    kinds = [f"{kind} {resource}" for kind, resource, *_ in await shown(store)]
+    assert kinds[3:] == [
+        *("order.lapsed order/1", "pet.updated pet/1"),
+        *("order.placed order/2", "pet.updated pet/1"),
+    ]
+
+
 # What is no change
 
 
@@ -244,6 +244,12 @@ async def test_a_refused_or_rolled_back_change_is_not_recorded_and_leaves_no_gap
         await store.write(unit())
     await store.write(create_pet(BELLA))
     assert await sequences(store) == [1, 2, 3, 4, 5]
+
+
+async def test_only_the_key_itself_reads_events_about_it(store: Store) -> None:
+    mine, others = (told(kind="key.banned", key_id=key_id) for key_id in (1, 2))
+    await store.write(recorded(told(), mine, others, told()))
+    assert [event.sequence for event in await events_after(store)] == [1, 2, 4]
 
 
 # Cursors

@@ -40,7 +40,6 @@ def section(heading: str) -> str:
 
 
 def blocks(text: str, language: str) -> list[str]:
-    """Return the code blocks of a language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
@@ -69,7 +68,6 @@ class Project:
             file.write_text(file.read_text().replace(self._url, url))
 
     def run(self, command: str) -> str:
-        """Run a command, and return what it prints."""
         run = subprocess.run(
             self._words(command.replace(SERVICE, self._url)),
             cwd=self.folder,
@@ -104,7 +102,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture(scope="module")
 def token(server: ServerProcess) -> str:
-    """The token of a key without limits."""
     return server.issue()
 
 

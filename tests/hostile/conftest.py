@@ -29,5 +29,4 @@ def short_timeout_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 
 @pytest.fixture(scope="session")
 def short_timeout_token(short_timeout_server: ServerProcess) -> str:
-    """The token of a key without limits."""
     return short_timeout_server.issue()

@@ -14,7 +14,6 @@ MEGABYTES_OF_GROWTH = 30
 
 @pytest.fixture(scope="module")
 def token(short_timeout_token: str) -> bytes:
-    """The token of a key without limits, as bytes."""
     return short_timeout_token.encode()
 
 

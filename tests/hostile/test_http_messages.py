@@ -361,13 +361,20 @@ def test_a_content_length_over_the_limit_is_refused_before_the_body_is_sent(
         assert connection.rest() == b""
 
 
-def test_a_refused_request_gets_no_100_continue(short_timeout_server: ServerProcess) -> None:
+@pytest.mark.parametrize(
+    ("field", "status"),
+    [
+        (b"Authorization: Bearer twice\r\n", 401),
+        (b"Content-Length: 70000\r\n", 413),
+        (b"Content-Type: text/plain\r\n", 415),
+    ],
+)
+def test_a_refused_request_gets_no_100_continue(
+    short_timeout_server: ServerProcess, post: Head, field: bytes, status: int
+) -> None:
     with RawSocket(short_timeout_server.port) as connection:
-        connection.send(
-            b"POST /v1/pets HTTP/1.1\r\nHost: petstore\r\nExpect: 100-continue\r\n"
-            b"Content-Length: 31\r\n\r\n"
-        )
-        assert connection.read_response().status == 401
+        connection.send(post(b"Expect: 100-continue\r\n", field).removesuffix(BELLA))
+        assert connection.read_response().status == status
 
 
 def test_a_client_that_expects_100_continue_gets_it(

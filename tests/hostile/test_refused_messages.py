@@ -12,7 +12,8 @@ from support.process import ServerProcess, free_port
 from support.raw_socket import RawResponse, RawSocket
 from support.waiting import within
 
-HOST = b"Host: petstore\r\n"
+SHOP = "https://shop.example"
+HOST = f"Host: petstore\r\nOrigin: {SHOP}\r\n".encode()
 LIMIT_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
 MESSAGES = [
     (b"nonsense\r\n\r\n", 400, "invalid_request", "the request line"),
@@ -58,7 +59,7 @@ def metrics_port() -> int:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, metrics_port: int) -> Iterator[ServerProcess]:
     folder = tmp_path_factory.mktemp("refusing")
-    server = ServerProcess(folder, "--metrics-port", str(metrics_port))
+    server = ServerProcess(folder, "--metrics-port", str(metrics_port), "--allowed-origin", SHOP)
     server.wait_until_ready()
     yield server
     assert server.stop() == 0
@@ -80,6 +81,7 @@ def test_a_target_that_is_too_long_is_refused_as_documented(server: ServerProces
         server, b"GET /v1/pets?name=" + b"a" * 9_000 + b" HTTP/1.1\r\n" + HOST + b"\r\n"
     )
     unlisted = {"date", "connection", "content-type", "content-length", "x-content-type-options"}
+    unlisted |= {"access-control-allow-origin", "access-control-expose-headers", "vary"}
     named = {name.lower() for name in shared["headers"]} - {"vary"}  # the operation is unknown
     assert set(given.fields) - unlisted == named
     assert json.loads(given.body)["code"] in shared["content"]["application/json"]["examples"]
@@ -101,6 +103,9 @@ def test_the_refusal_has_the_error_body_and_its_headers(
     assert response.fields["connection"] == "close"
     assert len(response.fields["x-request-id"]) > 10
     assert all(response.fields[name].isdigit() for name in LIMIT_HEADERS)
+    # So a page can read it.
+    allowed = SHOP if HOST in data else None
+    assert response.fields.get("access-control-allow-origin") == allowed
 
 
 def test_the_refusal_does_not_count_against_the_address(server: ServerProcess) -> None:

@@ -170,6 +170,16 @@ async def test_refused_rows_say_every_reason_that_holds_now(service: Service, to
     assert again[2][-1] == "Nothing is wrong with it now: send it again."
 
 
+async def test_refused_rows_can_be_sent_again(service: Service, token: str) -> None:
+    found = await sent(service, token, "Name,Category\nRex,Wolves\n'=Tom,Dogs\n")
+    await whole(service, token, found["id"])
+    response = await service.request("GET", f"{PATH}/{found['id']}/refused", token)
+    await service.store.write(create_category(CategoryCreate("Wolves")))
+    again = await sent(service, token, response.text)
+    assert again["mapping"] == {"name": 0, "categoryId": 1}
+    assert (await whole(service, token, again["id"]))["added"] == 1
+
+
 async def test_a_list_without_a_header_is_taken_as_somebody_says(
     service: Service, token: str
 ) -> None:
@@ -277,6 +287,16 @@ async def test_an_undo_deletes_what_nobody_touched_and_says_what_stays(
     assert (await sent(service, token, text))["id"] != found["id"]
 
 
+async def test_an_import_that_is_half_done_can_be_undone(service: Service, token: str) -> None:
+    found = await sent(service, token, many(2_100))
+    running = await step(service, token, found["id"])
+    undone = await whole(service, token, found["id"], "undo")
+    assert undone["deleted"] == running["added"]
+    response = await service.request("POST", f"{PATH}/{found['id']}/run", token)
+    assert_error(response, 409, "import_closed")
+    assert await pets(service, token) == []
+
+
 # Who may, and how much
 
 
@@ -375,6 +395,14 @@ async def test_an_import_is_kept_for_seven_days_after_its_last_use(
     assert await service.store.read(Statement("SELECT import_id FROM import_batches")) == [
         (used["id"],)
     ]
+
+
+async def test_a_deleted_import_leaves_its_pets(service: Service, token: str) -> None:
+    found = await sent(service, token, many(2))
+    await step(service, token, found["id"])
+    assert (await service.request("DELETE", f"{PATH}/{found['id']}", token)).status_code == 204
+    assert len(await pets(service, token)) == 2
+    assert (await service.request("GET", f"{PATH}/{found['id']}", token)).status_code == 404
 
 
 async def test_a_key_has_at_most_four_files_on_their_way(service: Service, token: str) -> None:

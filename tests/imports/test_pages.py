@@ -1,11 +1,13 @@
 """The pages of imports, as a clerk uses them."""
 
+import asyncio
+
 import httpx
 import pytest
 
 from support.page_forms import form_to
 from support.service import Service
-from support.visitor import Visitor, words
+from support.visitor import Visitor, signed_in, words
 
 pytestmark = pytest.mark.anyio
 
@@ -137,28 +139,6 @@ async def test_a_category_of_the_file_can_mean_one_of_the_store(
     assert [(pet["name"], pet["categoryId"]) for pet in pets] == [("Rex", 1), ("Mia", 1)]
 
 
-async def test_a_long_import_goes_on_from_page_to_page(staff: Visitor) -> None:
-    rows = "".join(f"Pet {number},Dogs\n" for number in range(2_150))
-    path = await preview(staff, f"name,category\n{rows}")
-    page = await staff.post(f"{path}/run")
-    assert '<progress id="done" max="2150"' in page.text
-    assert "Continue" in words(page)
-    assert "2 150 pets added" in words(await run(staff, path))
-    assert "tiere.csv" in words(await staff.get("/import"))
-
-
-async def test_an_undo_says_what_stays_and_why(staff: Visitor, service: Service) -> None:
-    path = await preview(staff, "name,category\nRex,Dogs\nTom,Dogs\nAda,Dogs\n")
-    await run(staff, path, defaultStatus="available")
-    await service.request("POST", "/v1/store/orders", staff.token, json={"petId": 1})
-    await service.request("DELETE", "/v1/pets/3", staff.token)
-    page = await staff.submit(f"{path}/undo")
-    assert "1 pet deleted. 2 pets were kept." in words(page)
-    assert "Rex It was ordered. 1 Ada It was deleted already. 3" in words(page)
-    assert "Import another file" in words(page)
-    assert "tiere.csv Undone" in words(await staff.get("/import"))
-
-
 @pytest.mark.parametrize(
     ("files", "message"),
     [
@@ -183,3 +163,23 @@ async def test_markup_of_a_file_is_text(staff: Visitor) -> None:
     for page in (await staff.get(path), await run(staff, path), await staff.get("/import")):
         assert evil not in page.text
         assert "<img src=x" not in page.text
+
+
+async def test_another_person_sees_nothing_of_it(staff: Visitor, service: Service) -> None:
+    path = await preview(staff, LIST)
+    other = await signed_in(service)
+    assert (await other.get(path)).status_code == 404
+    assert (await other.post(f"{path}/run")).status_code == 404
+    assert "tiere.csv" not in (await other.get("/import")).text
+
+
+async def test_two_clicks_on_the_button_add_every_pet_once(
+    staff: Visitor, service: Service
+) -> None:
+    path = await preview(staff, LIST)
+    form = form_to(await staff.get(path), f"{path}/run").fields
+    clicks = await asyncio.gather(*(staff.post(f"{path}/run", **form) for _ in range(2)))
+    assert [click.status_code for click in clicks] == [303, 303]
+    assert len((await service.request("GET", "/v1/pets", staff.token)).json()) == 1
+    page = await staff.get(await preview(staff, LIST))
+    assert "You sent this file before. Nothing is added." in words(page)

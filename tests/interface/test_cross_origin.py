@@ -1,6 +1,7 @@
 """Cross-origin requests from browsers."""
 
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -130,7 +131,7 @@ async def test_an_allowed_origin_can_read_every_response(
             assert set(exposed.split(", ")) == EXPOSED
 
 
-# What a tool adds to the POST of a pet, unasked.
+# What a tool adds to its requests, unasked.
 TOOLS = {
     "PowerShell": {"Expect": "100-continue", "User-Agent": "Mozilla/5.0 WindowsPowerShell/5.1"},
     "wget": {"Accept": "*/*", "Accept-Encoding": "identity", "Connection": "Keep-Alive"},
@@ -161,19 +162,46 @@ TOOLS = {
 }
 
 
-async def test_tools_may_add_what_they_add(database: Path) -> None:
+PET = {"name": "Rex", "categoryId": 1}
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}  # curl -d '' says so, too
+# What is sent with each tool, and how the service responds.
+REQUESTS: list[tuple[str, str, dict[str, Any], int, str]] = [
+    ("GET", "/v1/pets", {}, 200, ""),
+    ("HEAD", "/v1/pets", {}, 200, ""),
+    ("POST", "/v1/pets", {"json": PET}, 201, ""),
+    ("POST", "/v1/keys/1/unban", {"headers": FORM}, 204, ""),
+    ("POST", "/v1/keys/3/rotate", {"headers": FORM}, 200, ""),
+    ("POST", "/v1/pets", {"headers": FORM}, 400, "invalid_body"),
+    ("POST", "/v1/pets", {"json": {}}, 400, "invalid_body"),
+    ("GET", "/v1/pets?id=x", {}, 400, "invalid_parameter"),
+    ("GET", "/v1/pets/77", {}, 404, "not_found"),
+    ("PUT", "/v1/pets", {"json": PET}, 405, "method_not_allowed"),
+    ("POST", "/v1/pets", {"content": bytes(70_000)}, 413, "content_too_large"),
+    ("POST", "/v1/pets", {"headers": FORM, "content": b"a=b"}, 415, "unsupported_media_type"),
+]
+
+
+async def test_tools_may_add_what_they_add_and_see_each_refusal_as_what_it_is(
+    database: Path,
+) -> None:
     async with running_service(database, allowed_origin=(SHOP,)) as service:
-        key = await service.issue()
+        key = await service.issue(scopes=("pets:read", "pets:write", "keys:admin"))
+        limited = await service.issue(per_minute=1)
+        await service.issue(scopes=("pets:read",))
+        await service.request("GET", "/v1/pets", limited.token)
+        requests: list[Any] = [(key.token, *request) for request in REQUESTS]
+        requests += [
+            (None, "GET", "/v1/pets", {}, 401, "missing_api_key"),
+            ("ps_live_x", "GET", "/v1/pets", {}, 401, "invalid_api_key"),
+            (limited.token, "GET", "/v1/pets", {}, 429, "rate_limit_exceeded"),
+        ]
         for tool, added in TOOLS.items():
-            headers = {"Origin": SHOP, **added}
-            with case(tool):
-                for method, body, status in (
-                    ("GET", None, 200),
-                    ("POST", {"name": "Rex", "categoryId": 1}, 201),
-                    ("POST", {}, 400),
-                ):
-                    response = await service.request(
-                        method, "/v1/pets", key.token, headers=headers, json=body
-                    )
+            for token, method, path, options, status, code in requests:
+                headers = {"Origin": SHOP, **added, **options.get("headers", {})}
+                sent = options | {"headers": headers}
+                with case(tool, method, path, status):
+                    response = await service.request(method, path, token, **sent)
                     assert response.status_code == status
                     assert response.headers["Access-Control-Allow-Origin"] == SHOP
+                    if code:
+                        assert_error(response, status, code)

@@ -1,7 +1,6 @@
 """The database out of reach: never a false 201, reads where they can, recovery by itself."""
 
 import asyncio
-import time
 from pathlib import Path
 
 import apsw
@@ -27,17 +26,6 @@ def destroy(database: Path) -> None:
         file.write(b"\xff" * database.stat().st_size)
     connection.execute("COMMIT")
     connection.close()
-
-
-async def test_all_waiting_requests_get_503_in_time(service: Service, database: Path) -> None:
-    key = await service.issue()
-    with locked(database, service.store):
-        started = time.monotonic()
-        responses = await asyncio.gather(
-            *(service.request("POST", "/v1/pets", key.token, json=BELLA) for _ in range(20))
-        )
-        assert time.monotonic() - started < 20
-    assert {response.status_code for response in responses} == {503}
 
 
 async def test_reads_succeed_while_the_database_is_locked(service: Service, database: Path) -> None:

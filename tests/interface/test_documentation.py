@@ -164,5 +164,5 @@ async def test_only_the_listed_files_are_served(service: Service, path: str) -> 
     assert response.headers["vary"] == "Accept"
     assert response.headers["cache-control"] == "no-store"
     assert "default-src 'none'" in response.headers["content-security-policy"]
-    assert "<h1>There is nothing here</h1>" in response.text
+    assert "<h1>Page not found</h1>" in response.text
     assert 'href="/docs/style.css"' in response.text

@@ -36,6 +36,11 @@ async def key(store: Store, clock: ManualClock) -> Caller:
     return await issue_stored(store, clock)
 
 
+@pytest.fixture
+def attempt(key: Caller) -> Attempt:
+    return Attempt(key, "a", b"request")
+
+
 def add(name: str = "Bella") -> Unit[bytes]:
     """Add a pet and return its id."""
     pet = yield from create_pet(NewPet(name, 1))
@@ -54,9 +59,8 @@ async def count(store: Store, table: str) -> int:
 
 
 async def test_only_one_of_fifty_concurrent_requests_takes_effect(
-    retries: SafeRetries, key: Caller, store: Store
+    retries: SafeRetries, attempt: Attempt, store: Store
 ) -> None:
-    attempt = Attempt(key, "a", b"request")
     outcomes = await asyncio.gather(
         *(retries.once(attempt, add()) for _ in range(50)), return_exceptions=True
     )
@@ -68,9 +72,8 @@ async def test_only_one_of_fifty_concurrent_requests_takes_effect(
 
 
 async def test_only_one_of_two_concurrent_processes_takes_effect(
-    retries: SafeRetries, key: Caller, store: Store, clock: ManualClock, address: str
+    retries: SafeRetries, attempt: Attempt, store: Store, clock: ManualClock, address: str
 ) -> None:
-    attempt = Attempt(key, "a", b"request")
     async with open_store(address) as other:
         responses = await asyncio.gather(
             retries.once(attempt, add()), SafeRetries(other, clock).once(attempt, add())
@@ -80,9 +83,8 @@ async def test_only_one_of_two_concurrent_processes_takes_effect(
 
 
 async def test_retries_are_refused_while_the_first_request_is_running(
-    retries: SafeRetries, key: Caller, database: Path
+    retries: SafeRetries, attempt: Attempt, database: Path
 ) -> None:
-    attempt = Attempt(key, "a", b"request")
     with locked(database):
         first = asyncio.create_task(retries.once(attempt, add()))
         await asyncio.sleep(0)
@@ -97,29 +99,19 @@ async def test_retries_are_refused_while_the_first_request_is_running(
 
 @pytest.mark.parametrize("error", [NotFound("gone"), PetNotAvailable("sold"), ValueError("fault")])
 async def test_a_failure_is_not_recorded_and_changes_nothing(
-    retries: SafeRetries, key: Caller, store: Store, error: Exception
+    retries: SafeRetries, attempt: Attempt, store: Store, database: Path, error: Exception
 ) -> None:
-    attempt = Attempt(key, "a", b"request")
     with pytest.raises(type(error)):
         await retries.once(attempt, add_in_vain(error))
+    with locked(database, store), pytest.raises(Unavailable):
+        await retries.once(attempt, add())
     assert await count(store, "pets") == await count(store, "idempotency_records") == 0
     assert not (await retries.once(attempt, add())).is_replay
 
 
-async def test_a_change_that_the_database_refused_is_not_recorded(
-    retries: SafeRetries, key: Caller, store: Store, database: Path
-) -> None:
-    attempt = Attempt(key, "a", b"request")
-    with locked(database, store), pytest.raises(Unavailable):
-        await retries.once(attempt, add())
-    assert await retries.once(attempt, add()) == IdempotencyRecord(b"1", is_replay=False)
-    assert await count(store, "pets") == 1
-
-
 async def test_a_client_that_disconnected_can_retry(
-    retries: SafeRetries, key: Caller, store: Store, database: Path
+    retries: SafeRetries, attempt: Attempt, store: Store, database: Path
 ) -> None:
-    attempt = Attempt(key, "a", b"request")
     with locked(database):
         first = asyncio.create_task(retries.once(attempt, add()))
         await asyncio.sleep(0.01)
@@ -133,9 +125,8 @@ async def test_a_client_that_disconnected_can_retry(
 
 
 async def test_an_idempotency_record_is_kept_for_24_hours(
-    retries: SafeRetries, key: Caller, store: Store, clock: ManualClock
+    retries: SafeRetries, attempt: Attempt, store: Store, clock: ManualClock
 ) -> None:
-    attempt = Attempt(key, "a", b"request")
     await retries.once(attempt, add())
     clock.now += DAY - 1
     assert await retries.once(attempt, add()) == IdempotencyRecord(b"1", is_replay=True)
@@ -147,23 +138,16 @@ async def test_an_idempotency_record_is_kept_for_24_hours(
     assert await count(store, "idempotency_records") == 1
 
 
-async def test_any_number_of_expired_records_is_deleted(
-    key: Caller, store: Store, clock: ManualClock
+async def test_any_number_of_records_is_deleted_once_they_have_expired(
+    retries: SafeRetries, attempt: Attempt, store: Store, clock: ManualClock
 ) -> None:
-    await store.write(do(EXPIRED_AND_KEPT, key.id, b"\0", clock() - DAY))
-    await prune_all(store, clock, DAYS_KEPT)
-    select = "SELECT idempotency_key FROM idempotency_records ORDER BY kept_at"
-    rows = await store.read(Statement(select))
-    assert rows == [(f"new {n}",) for n in range(1, 11)]
-
-
-async def test_a_record_is_not_deleted_before_it_expires(
-    retries: SafeRetries, key: Caller, store: Store, clock: ManualClock
-) -> None:
-    await retries.once(Attempt(key, "a", b"request"), add())
+    await retries.once(attempt, add())
     clock.now += DAY - 1
     await prune_all(store, clock, DAYS_KEPT)
     assert await count(store, "idempotency_records") == 1
     clock.now += 2
+    await store.write(do(EXPIRED_AND_KEPT, attempt.caller.id, b"\0", clock() - DAY))
     await prune_all(store, clock, DAYS_KEPT)
-    assert await count(store, "idempotency_records") == 0
+    select = "SELECT idempotency_key FROM idempotency_records ORDER BY kept_at"
+    rows = await store.read(Statement(select))
+    assert rows == [(f"new {n}",) for n in range(1, 11)]

@@ -769,7 +769,8 @@ def test_plans_and_scopes_of_responses_are_open_lists() -> None:
 
 def test_the_version_is_1_0_0_and_the_base_path_v1() -> None:
     assert DOCUMENT["info"]["version"] == "1.0.0"
-    assert DOCUMENT["servers"] == [{"url": f"{ORIGIN}/v1", "description": "This store."}]
+    production = "production: keys begin with ps_live_."
+    assert DOCUMENT["servers"] == [{"url": f"{ORIGIN}/v1", "description": production}]
 
 
 def test_the_document_names_a_contact_and_the_documentation() -> None:

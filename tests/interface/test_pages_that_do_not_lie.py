@@ -99,7 +99,6 @@ class Shelf:
         return await self.ask("GET", f"{BASE}{self.path}?{self.query}&limit={limit}")
 
     async def whole(self) -> dict[int, Any]:
-        """Return everything listed now, from one page."""
         page = await self.page(100)
         assert "next" not in page.links
         return {item["id"]: lasting(item) for item in page.json()}

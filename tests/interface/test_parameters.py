@@ -63,7 +63,6 @@ TAKEN = [
 
 @pytest.fixture
 async def send(service: Service) -> Send:
-    """Sends requests with a key without limits."""
     return await sender(service)
 
 

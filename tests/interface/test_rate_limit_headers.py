@@ -39,7 +39,6 @@ def decided(limits: Limits, minute_used: int, day_used: int, now: int = NOON) ->
 
 
 def told(decision: Decision) -> dict[str, str]:
-    """Return the headers by name."""
     lines = rate_limit_headers(decision).decode().split("\r\n")
     return dict(line.split(": ", 1) for line in lines)
 

@@ -7,7 +7,6 @@ import pytest
 
 from petstore.clock import utc_second
 from petstore.keys.store import get_key
-from support.bare_app import bare_app
 from support.service import Service, running_service
 
 pytestmark = pytest.mark.anyio
@@ -26,16 +25,6 @@ async def test_the_seconds_to_a_reset_are_counted_from_the_decision(database: Pa
         response = await service.request("POST", "/v1/pets", key.token, content=slow_body())
         assert response.status_code == 201
         assert response.headers["RateLimit"].startswith('"minute";r=59;t=60, ')
-
-
-@pytest.mark.parametrize("headers", [[], [(b"host", b"a"), (b"host", b"b")]])
-async def test_a_request_for_the_document_needs_exactly_one_host(
-    database: Path, headers: list[tuple[bytes, bytes]]
-) -> None:
-    bare = bare_app(database)
-    async with bare.app.lifespan():
-        response = await bare.call("GET", b"/v1/openapi.json", headers)
-    assert response.status == 400
 
 
 async def test_a_usage_request_updates_the_last_use_of_the_key(service: Service) -> None:

@@ -90,7 +90,7 @@ async def test_an_order_and_its_pet_are_one_line(service: Service, ada: Visitor)
         "Ada reserved Bella with order 1",
     ]
     assert told(await ada.get("/activity", kind="order")) == [
-        "The service cancelled order 3, because nobody approved it in time",
+        "The service cancelled order 3, because it was not approved in time",
         "Ada placed order 3 for Bella",
         "Ada delivered order 2",
         "Ada approved order 2",
@@ -143,11 +143,15 @@ async def test_earlier_activity_is_on_further_pages_with_the_same_filters(ada: V
 
 
 @pytest.mark.parametrize(("pets", "rest"), [(2, "1 more change"), (30, "29 more changes")])
-async def test_an_import_is_one_line(ada: Visitor, pets: int, rest: str) -> None:
+async def test_an_import_and_its_undo_are_a_line_each(ada: Visitor, pets: int, rest: str) -> None:
     content = b"name,categoryId,status\n" + b"Rex,1,\n" * pets
     sent = await ada.post("/import", files={"file": ("pets.csv", content, "text/csv")})
-    await changed(ada, sent.headers["location"].removeprefix("/console") + "/run")
-    assert told(await ada.get("/activity", kind="pet")) == [f"Ada added Rex and {rest}"]
+    path = sent.headers["location"].removeprefix("/console")
+    await changed(ada, f"{path}/run")
+    added = f"Ada added Rex and {rest}"
+    assert told(await ada.get("/activity", kind="pet")) == [added]
+    await changed(ada, f"{path}/undo")
+    assert told(await ada.get("/activity", kind="pet")) == [f"Ada deleted Rex and {rest}", added]
 
 
 async def test_no_change_hides_behind_another_kind_with_the_same_request_id(

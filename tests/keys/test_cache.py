@@ -9,8 +9,8 @@ import pytest
 from petstore.clock import SECOND
 from petstore.databases.contract import Row, Statement
 from petstore.databases.sqlite import SqliteStore
-from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Environment, new_token
+from petstore.keys.store import ApiKeyCache
 from support.keys import change, issue, revoke, rotate, stored_key
 from support.manual_clock import ManualClock
 from support.stores import do, open_store
@@ -54,6 +54,11 @@ def ring(store: WatchedStore, clock: ManualClock) -> ApiKeyCache:
 
 async def opens(ring: ApiKeyCache, token: str) -> bool:
     return await ring.find(token.encode()) is not None
+
+
+@pytest.mark.parametrize("token", [b"", b"ps_live_x", b"\xff" * 46, b"x" * 10_000])
+async def test_an_invalid_token_is_refused(ring: ApiKeyCache, token: bytes) -> None:
+    assert await ring.find(token) is None
 
 
 async def test_a_typo_is_refused_without_a_database_query(
@@ -198,6 +203,16 @@ async def test_a_token_lives_as_long_as_its_key_and_once_replaced_for_the_grace_
             clock.now = max(began + now, clock.now)
             for token, lives_for in zip(tokens, lives, strict=True):
                 assert await opens(ring, token) == (clock() < began + lives_for * SECOND)
+
+
+async def test_a_revocation_ends_rotated_tokens(
+    ring: ApiKeyCache, store: WatchedStore, clock: ManualClock
+) -> None:
+    old = await issue(store, clock)
+    new = await rotate(store, clock, old.id, 60 * SECOND)
+    await revoke(store, clock, old.id)
+    assert not await opens(ring, old.token)
+    assert not await opens(ring, new.token)
 
 
 async def test_only_a_well_formed_token_that_was_never_found_is_new(

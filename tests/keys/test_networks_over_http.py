@@ -55,6 +55,14 @@ async def test_a_refusal_does_not_count_against_the_key_and_is_not_a_strike(data
         assert sum(day["requests"] for day in usage["days"]) == 1
 
 
+async def test_the_networks_are_checked_before_the_limits(database: Path) -> None:
+    async with running_service(database, trusted_proxy=["127.0.0.1"]) as service:
+        key = await service.issue(per_minute=1, allowed_networks=ELSEWHERE)
+        clients = ("192.0.2.7", "192.0.2.7", "198.51.100.7")
+        responses = [await list_pets(service, key.token, client) for client in clients]
+        assert [response.status_code for response in responses] == [200, 429, 403]
+
+
 async def test_a_refusal_counts_against_the_address(database: Path) -> None:
     async with running_service(database, anonymous_per_minute=3) as service:
         key = await service.issue(allowed_networks=ELSEWHERE)

@@ -14,8 +14,7 @@ from petstore.events.store import publish_all
 from petstore.keys.notices import KeyNotices
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import State
-from petstore.usage.counter import Counter, first_hour
-from petstore.usage.deprecated import DeprecatedOperation
+from petstore.usage.counter import Counter, DeprecatedOperation, first_hour
 from support.keys import change, issue, revoke, unban
 from support.manual_clock import ManualClock
 from support.stores import do
@@ -80,7 +79,7 @@ async def save(store: Store, clock: ManualClock, key_id: int = 1, **state: Any) 
 
 async def call(store: Store, clock: ManualClock, key_id: int = 1, name: str = "getPet") -> None:
     """Save a call of a deprecated operation."""
-    counter, latest = Counter(store, clock), (clock(), b"shop/1", "r1")
+    counter, latest = Counter(store), (clock(), b"shop/1", "r1")
     counter.count("deprecated", key_id, name, first_hour(clock() // DAY), latest)
     await counter.save()
 

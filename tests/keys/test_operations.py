@@ -9,6 +9,7 @@ import apsw
 import httpx
 import pytest
 
+from petstore.clock import DAY, SECOND, rfc3339
 from petstore.keys.model import SCOPES, is_token
 from support.cases import case
 from support.error_body import assert_error
@@ -216,6 +217,28 @@ async def test_a_new_key_has_the_requested_fields(service: Service, admin: Admin
     assert response.headers["X-RateLimit-Limit"] == "5"
 
 
+async def test_an_expiry_can_be_at_most_a_hundred_years_away(
+    service: Service, admin: Admin
+) -> None:
+    last = service.clock() + 36_500 * DAY
+    assert (await admin.create(expiresAt=rfc3339(last)))["expiresAt"] == rfc3339(last)
+    response = await admin.ask("POST", "", {"name": "till", "expiresAt": rfc3339(last + SECOND)})
+    assert_error(response, 400, "invalid_body")
+
+
+@pytest.mark.each_database
+async def test_a_service_creates_and_lists_only_keys_of_its_own_environment(address: str) -> None:
+    async with running_service(address) as production:
+        await production.issue()
+    async with running_service(address, environment="staging") as staging:
+        admin = Admin(staging, (await staging.issue(scopes=frozenset(SCOPES))).token)
+        created = await admin.create()
+        assert created["environment"] == "staging"
+        assert is_token(created["token"].encode(), "staging")
+        assert await status(staging, created["token"]) == 200
+        assert [key["id"] for key in (await admin.ask("GET", "")).json()] == [2, 3]
+
+
 # Seeing
 
 
@@ -252,30 +275,6 @@ async def test_a_use_of_the_console_is_the_last_use_and_makes_another_version(
     assert changed.json()["lastUsedAt"] == NOON
 
 
-async def follow(admin: Admin, path: str) -> list[list[dict[str, Any]]]:
-    """Return all pages of a list, from link to link."""
-    pages = []
-    while True:
-        response = await admin.ask("GET", path)
-        assert response.status_code == 200, response.text
-        pages.append(response.json())
-        if "next" not in response.links:
-            return pages
-        url = response.links["next"]["url"]
-        assert url.startswith(f"{SERVICE_URL}/v1/keys{path.partition('?')[0]}?")
-        path = url.removeprefix(f"{SERVICE_URL}/v1/keys")
-
-
-@pytest.mark.each_database
-async def test_keys_are_listed_in_pages(admin: Admin) -> None:
-    for number in range(4):
-        await admin.create(name=f"till {number}")
-    pages = await follow(admin, "?limit=2")
-    assert [[key["id"] for key in page] for page in pages] == [[1, 2], [3, 4], [5]]
-    assert pages[1][0] == await admin.show(3)
-    assert len(await follow(admin, "?limit=5")) == 1
-
-
 # Changing
 
 
@@ -301,6 +300,13 @@ async def test_a_change_keeps_the_fields_that_it_does_not_name(admin: Admin) -> 
             response = await admin.ask("PATCH", "/2", body | ignored)
             assert (response.status_code, response.json()) == (200, expected)
             assert await admin.show(2) == expected
+
+
+async def test_a_change_of_scopes_takes_effect_at_once(service: Service, admin: Admin) -> None:
+    token = (await admin.create(scopes=["orders:read"]))["token"]
+    assert await status(service, token) == 403
+    await admin.ask("PATCH", "/2", {"scopes": ["pets:read"]})
+    assert await status(service, token) == 200
 
 
 async def test_a_change_is_made_even_if_the_key_cache_cannot_be_refreshed(

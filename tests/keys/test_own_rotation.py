@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from petstore.clock import MINUTE
 from petstore.keys.model import KeyWithToken, is_token
 from petstore.keys.store import MAX_OWN_ROTATIONS
 from support.error_body import assert_error
@@ -66,6 +67,12 @@ async def test_nobody_rotates_without_a_valid_token(service: Service, owner: Key
     assert_error(await rotate_own(service, owner.token), 401, "invalid_api_key")
 
 
+async def test_a_key_rotates_itself_only_from_its_networks(service: Service) -> None:
+    owner = await service.issue(allowed_networks=("203.0.113.0/24",))
+    assert_error(await rotate_own(service, owner.token), 403, "network_not_allowed")
+    assert await rotations(service, owner.id) == []
+
+
 @pytest.mark.each_database
 @pytest.mark.parametrize("grace", [3600, 3_153_600_000])
 async def test_a_leaked_old_token_cannot_lock_the_owner_out_in_its_grace_period(
@@ -82,6 +89,13 @@ async def test_a_leaked_old_token_cannot_lock_the_owner_out_in_its_grace_period(
         assert "this token was replaced; use the newest token" in message
     assert await statuses(service, owner.token, new) == [200, 200]
     assert await rotations(service, owner.id) == [f"key {owner.id}"]
+
+
+async def test_a_token_that_an_administrator_has_replaced_cannot_rotate(
+    service: Service, owner: KeyWithToken
+) -> None:
+    await rotate(service.store, service.clock, owner.id, 60 * MINUTE)
+    assert_error(await rotate_own(service, owner.token), 403, "beyond_own_rights")
 
 
 @pytest.mark.parametrize("ends", ["rotated", "revoked", "elsewhere"])
@@ -143,6 +157,19 @@ async def test_a_key_rotates_itself_five_times_a_day(service: Service, owner: Ke
     assert (await rotate_own(service, last)).headers["Retry-After"] == "1"
     service.clock.advance(0.001)
     assert await statuses(service, await new_token(service, last)) == [200]
+
+
+async def test_refused_and_replayed_rotations_do_not_count(
+    service: Service, owner: KeyWithToken
+) -> None:
+    token = await new_token(service, owner.token, json=FOR_AN_HOUR, headers=A_NAME)
+    for _ in range(MAX_OWN_ROTATIONS):
+        replayed = await rotate_own(service, owner.token, json=FOR_AN_HOUR, headers=A_NAME)
+        assert_error(replayed, 409, "secret_already_shown")
+        assert (await rotate_own(service, owner.token)).status_code == 403
+    for _ in range(MAX_OWN_ROTATIONS - 1):
+        token = await new_token(service, token)
+    assert_error(await rotate_own(service, token), 429, "too_many_rotations")
 
 
 @pytest.mark.each_database

@@ -52,7 +52,6 @@ async def start_limiter(
 
 @pytest.fixture
 def states(store: SqliteStore) -> StoredRateLimits:
-    """The states of limiters in the database."""
     return StoredRateLimits(store)
 
 
@@ -64,5 +63,4 @@ async def limiter(start_limiter: StartLimiter, states: StoredRateLimits) -> Rate
 
 @pytest.fixture
 async def key(store: SqliteStore, clock: ManualClock) -> Caller:
-    """A key of the plan free."""
     return await issue_stored(store, clock)

@@ -125,39 +125,6 @@ def test_no_window_admits_more_than_its_limit(waits: list[Milliseconds], limits:
 
 
 @explored(50)
-@given(traces)
-def test_a_refused_request_does_not_change_the_usage(trace: list[Step]) -> None:
-    caller = LimitedKey(Limits(1, 1))
-    for step in trace:
-        caller.clock.now += step.pause
-        caller.limits = step.limits
-        before = caller.look()
-        after = caller.ask()
-        if after.verdict != "admitted":
-            assert (after.minute, after.day) == (before.minute, before.day)
-            assert after.day_used == before.day_used
-
-
-@explored(50)
-@given(st.lists(pauses, max_size=60), small_limits)
-def test_the_reset_is_fixed_within_a_window_and_a_request_after_it_is_admitted(
-    waits: list[Milliseconds], limits: Limits
-) -> None:
-    caller = LimitedKey(limits, NO_BANS)
-    ends, reset = 0, 0
-    for wait in waits:
-        caller.clock.now += wait
-        now, decision = caller.clock(), caller.ask()
-        if decision.verdict == "limited":
-            assert now < decision.described.reset * SECOND
-        elif now < ends:
-            assert decision.minute.reset == reset
-        else:
-            ends, reset = now + MINUTE, decision.minute.reset
-            assert ends <= reset * SECOND < ends + SECOND
-
-
-@explored(50)
 @given(st.lists(st.tuples(pauses, st.integers(-2 * DAY, 0)), max_size=30), small_limits)
 def test_a_clock_that_steps_back_never_admits_more(
     waits: list[tuple[Milliseconds, Milliseconds]], limits: Limits

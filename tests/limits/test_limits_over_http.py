@@ -102,25 +102,6 @@ async def test_both_windows_are_in_the_headers(service: Service) -> None:
     assert "Retry-After" not in response.headers
 
 
-async def test_a_key_without_limits_reports_the_largest_value(service: Service) -> None:
-    key = await service.issue("enterprise")
-    await spend(service, key.token, 100)
-    response = await service.request("GET", "/v1/pets", key.token)
-    assert response.headers["X-RateLimit-Limit"] == "2147483647"
-    assert response.headers["X-RateLimit-Remaining"] == "2147483647"
-    assert not {"RateLimit", "RateLimit-Policy"} & set(response.headers)
-
-
-async def test_a_response_that_does_not_ask_to_wait_has_no_retry_after(service: Service) -> None:
-    key = await service.issue()
-    for path, token, status in (
-        *(("/v1/pets", key.token, 200), ("/v1/pets", None, 401), ("/v1/x", key.token, 404)),
-    ):
-        response = await service.request("GET", path, token)
-        assert response.status_code == status
-        assert "Retry-After" not in response.headers
-
-
 # Bans
 
 

@@ -29,16 +29,6 @@ async def used_today(limiter: MemoryLimiter, key: Caller) -> int:
     return (await limiter.look(key)).day_used
 
 
-async def test_without_a_change_nothing_is_written(
-    limiter: MemoryLimiter, key: Caller, database: Path
-) -> None:
-    await limiter.take(key)
-    await limiter.save()
-    await limiter.look(key)
-    with locked(database):
-        await limiter.save()
-
-
 async def test_an_active_key_is_kept_in_memory(
     limiter: MemoryLimiter, key: Caller, store: SqliteStore, clock: ManualClock
 ) -> None:

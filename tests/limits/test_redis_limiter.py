@@ -33,7 +33,6 @@ BAN_AT_ONCE = BanRules(min_strikes=1, strikes_divisor=10**6, grace=0)
 
 @pytest.fixture
 def server() -> Iterator[RedisServer]:
-    """A server that the test may end."""
     with redis_server() as server:
         yield server
 
@@ -44,7 +43,6 @@ class HurriedClient(TimedClient):
     hurried: float | None = None
 
     async def try_each(self, commands: Any, seconds: float) -> list[Any]:
-        """Send commands in one round trip."""
         return await super().try_each(commands, self.hurried or seconds)
 
 

@@ -38,11 +38,6 @@ async def test_a_key_that_was_never_used_has_no_state(
     assert await states.load(key_id) is None
 
 
-async def test_a_saved_state_is_loaded_unchanged(states: StoredRateLimits, key_id: int) -> None:
-    await states.save([(key_id, SEEN)])
-    assert await states.load(key_id) == SEEN
-
-
 async def test_a_saved_ban_is_later_than_every_unban_before_it(
     states: StoredRateLimits, key_id: int
 ) -> None:
@@ -126,8 +121,6 @@ async def test_the_requests_of_a_day_are_the_maximum_over_processes(
 
 
 class CountingStore:
-    """A store that counts its changes."""
-
     def __init__(self, store: Store) -> None:
         self._store = store
         self.changes = 0

@@ -21,7 +21,6 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def registry(tmp_path: Path) -> Iterator[Registry]:
-    """A registry that nobody scrapes."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield Registry(SharedMetrics(listener, tmp_path), "1.2.3", serves=False)
 

@@ -11,7 +11,6 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from petstore import __version__
 from petstore.app import check_tracing, observers_of
-from petstore.observability.tracing import Tracing
 from petstore.settings import SettingError, Settings
 from support.manual_clock import ManualClock
 from support.observed import Collector, attributes, collecting, observed_service
@@ -249,12 +248,6 @@ def test_a_running_service_exports_traces_until_it_stops(
         ("select_key_by_digest", "postgresql"),
         ("select_categories", "postgresql"),
     }
-
-
-def test_the_trace_endpoint_setting_enables_tracing(collector: Collector) -> None:
-    (tracing,) = observers_of(Settings(trace_endpoint=collector.endpoint), None)
-    assert isinstance(tracing, Tracing)
-    assert observers_of(Settings(), None) == []
 
 
 @pytest.mark.parametrize(

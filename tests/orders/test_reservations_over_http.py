@@ -87,6 +87,22 @@ async def test_every_read_sees_a_lapse_at_the_exact_millisecond(
     assert not await is_held(client, view)
 
 
+async def test_a_lapsed_order_is_cancelled_whatever_its_ship_date(
+    client: httpx.AsyncClient, clock: ManualClock
+) -> None:
+    order = await place_order(client)
+    clock.advance(100)
+    date = "2027-01-01T00:00:00Z"
+    patched = await client.patch(f"{ORDERS}/1", json={"shipDate": date})
+    assert patched.json() == order | {"shipDate": date}
+    clock.advance(86_300)
+    ended = {"status": "cancelled", "shipDate": date, "cancelledAt": order.pop("reservedUntil")}
+    assert (await client.get(f"{ORDERS}/1")).json() == order | ended
+    approval = await client.patch(f"{ORDERS}/1", json={"status": "approved"})
+    assert_error(approval, 409, "illegal_transition")
+    assert (await client.delete(f"{ORDERS}/1")).status_code == 204
+
+
 async def test_a_change_of_the_setting_does_not_move_the_end_of_a_reservation(
     address: str, clock: ManualClock
 ) -> None:

@@ -79,6 +79,19 @@ async def test_an_ended_order_does_not_change_the_pet_of_another_order(store: St
     assert (await get_order(store, 2)).status == "placed"
 
 
+async def test_an_order_is_kept_after_its_pet_is_deleted(store: Store) -> None:
+    await add(store)
+    await store.write(place_order(Change(NOW, reservation_minutes=1), OrderCreate(1)))
+    await store.write(update("approved"))
+    order = await store.write(update("delivered"))
+    await store.write(delete_pet(Change(0), 1))
+    assert await get_order(store, 1) == order
+    await add(store)
+    assert (
+        await store.write(place_order(Change(NOW, reservation_minutes=1), OrderCreate(2)))
+    ).id == 2
+
+
 # By hand: what others do between two statements, which SQLite does not let happen
 
 
@@ -86,6 +99,11 @@ def test_a_change_that_changes_nothing_is_not_written() -> None:
     unit = update_order(Change(NOW), 5, OrderPatch(ship_date=None))
     assert by_hand(unit, [PLACED]).status == "placed"
     assert by_hand(cancel_order(Change(NOW), 5), [CANCELLED]) is None
+
+
+def test_an_order_can_be_approved_in_the_last_millisecond() -> None:
+    unit = update_order(Change(NOW + 59_999), 5, OrderPatch(status="approved"))
+    assert by_hand(unit, [PLACED], [], []).status == "approved"
 
 
 def test_a_pet_that_becomes_available_during_the_order_can_be_ordered() -> None:
@@ -136,6 +154,16 @@ async def test_a_sale_over_the_counter_delivers_the_order_and_sells_the_pet(
     ]
 
 
+async def test_a_pet_whose_reservation_has_lapsed_can_be_sold(store: Store) -> None:
+    await add(store)
+    await store.write(place_order(Change(NOW, reservation_minutes=1), OrderCreate(1)))
+    assert (
+        await store.write(place_order(Change(NOW + 60_000, reservation_minutes=1), sale()))
+    ).id == 2
+    ended = await get_order(store, 1)
+    assert (ended.status, ended.cancelled_at) == ("cancelled", utc(NOW + 60_000))
+
+
 RETURN = OrderPatch(status="returned", return_reason="Wrong pet")
 
 
@@ -158,6 +186,15 @@ async def test_a_returned_order_keeps_the_sale_and_frees_the_pet(store: Store) -
             await store.write(update(status))
     with pytest.raises(IllegalTransition):
         await store.write(cancel_order(Change(NOW), 1))
+
+
+async def test_a_delivered_order_cannot_be_cancelled(store: Store) -> None:
+    await add(store)
+    await store.write(place_order(Change(NOW), sale()))
+    for unit in (cancel_order(Change(NOW), 1), update("cancelled")):
+        with pytest.raises(IllegalTransition):
+            await store.write(unit)
+    assert await status_of(store) == "sold"
 
 
 @pytest.mark.parametrize(

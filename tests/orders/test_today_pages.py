@@ -109,7 +109,7 @@ async def test_orders_are_approved_and_handed_over_from_their_rows(
 ) -> None:
     await order(service, NOON, 60, buyer="Jörg", amount=24_900)
     page = await succeed(ada, await ada.get("/today"), "Approve")
-    assert "Order 1 for Bella is approved." in words(page)
+    assert "Approved order 1: Bella stays reserved." in words(page)
     assert "This marks Bella as sold." in words(page)
     page = await succeed(ada, page, "Hand over Bella")
     assert page.text.count("<h1>Today</h1>") == 1

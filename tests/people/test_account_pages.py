@@ -18,6 +18,7 @@ from support.passwords import (
     person_at,
     sign_in,
 )
+from support.people import alter
 from support.service import Service
 from support.visitor import Visitor, newcomer, owner_of_key, signed_in, words
 
@@ -86,6 +87,18 @@ async def test_a_person_changes_the_own_name_and_undoes_it(
     back = await succeed(grace, changed, "Undo")
     assert await name_of(service, grace) == "Grace"
     assert "Your name is as it was before." in words(back)
+
+
+async def test_a_name_that_somebody_else_changed_is_not_overwritten(
+    service: Service, grace: Visitor
+) -> None:
+    page = await grace.get("/account")
+    await alter(service.store, service.clock, grace.key_id, name="Grace H.")
+    refused = await press(grace, page, "Save", name="Grace Hopper")
+    assert refused.status_code == 412
+    assert "Another user changed this account" in words(refused)
+    assert "you want Grace Hopper" in words(refused)
+    assert await name_of(service, grace) == "Grace H."
 
 
 # The password

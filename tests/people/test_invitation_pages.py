@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from petstore.people.session_operations import invite_first
 from petstore.people.store import Added
-from petstore.sessions.operations import invite_first
 from support.page_forms import form_of
 from support.passwords import (
     LOGIN,
@@ -19,7 +19,7 @@ from support.passwords import (
 from support.people import add, alter, invite
 from support.service import Service, running_service
 from support.stores import do
-from support.visitor import Visitor, newcomer, words
+from support.visitor import Visitor, newcomer, signed_in_person, words
 
 pytestmark = pytest.mark.anyio
 
@@ -111,6 +111,16 @@ async def test_an_invitation_of_somebody_with_a_password_sets_another(service: S
     assert (await sign_in(newcomer(service))).status_code == 401
 
 
+async def test_whoever_opens_the_link_of_somebody_else_is_told_so(
+    service: Service, invited: Added
+) -> None:
+    ada = await signed_in_person(service)
+    told = "You are signed in as Ada. This is the link of Grace."
+    assert told in words(await ada.get(path_of(invited)))
+    own = await invite(service.store, service.clock, ada.key_id)
+    assert "You are signed in as" not in words(await ada.get(path_of(own)))
+
+
 @pytest.mark.parametrize("what", ["used", "expired", "replaced", "disabled", "made up"])
 async def test_every_link_that_does_not_work_has_the_same_page(
     service: Service, visitor: Visitor, invited: Added, what: str
@@ -135,6 +145,24 @@ async def test_every_link_that_does_not_work_has_the_same_page(
             assert page.headers.get_list("referrer-policy") == ["strict-origin"]
 
 
+async def test_a_used_link_changes_no_password(
+    service: Service, visitor: Visitor, invited: Added
+) -> None:
+    await newcomer(service).post(path_of(invited), password=PASSWORD)
+    await visitor.post(path_of(invited), password=OTHER_PASSWORD)
+    assert (await sign_in(newcomer(service))).status_code == 303
+
+
+async def test_another_site_cannot_use_an_invitation(visitor: Visitor, invited: Added) -> None:
+    refused = await visitor.client.post(
+        f"/console{path_of(invited)}",
+        data={"password": PASSWORD},
+        headers={"Sec-Fetch-Site": "cross-site"},
+    )
+    assert refused.status_code == 403
+    assert (await visitor.post(path_of(invited), password=PASSWORD)).status_code == 303
+
+
 async def test_the_secret_of_an_invitation_is_in_no_referrer_and_no_log(database: Path) -> None:
     async with running_service(database) as service:
         invited, person = await add(service.store, service.clock), newcomer(service)
@@ -151,6 +179,23 @@ async def test_the_secret_of_an_invitation_is_in_no_referrer_and_no_log(database
     log = service.log.getvalue().decode()
     assert invited.secret not in log
     assert log.count('"/console/invitation/{secret}"') == 3
+
+
+async def test_an_unreachable_database_leaves_the_link_for_later(
+    service: Service, visitor: Visitor, invited: Added
+) -> None:
+    await visitor.get(path_of(invited))
+    await service.store.close()
+    for page in (
+        await visitor.get(path_of(invited)),
+        await visitor.post(path_of(invited), password=PASSWORD),
+    ):
+        assert page.status_code == 503
+        assert "Wait a moment" in words(page)
+        assert f'href="/console{path_of(invited)}"' in page.text
+        assert page.headers.get_list("referrer-policy") == ["strict-origin"]
+    await service.store.open()
+    assert (await visitor.post(path_of(invited), password=PASSWORD)).status_code == 303
 
 
 async def test_of_two_forms_sent_at_once_one_sets_the_password(

@@ -92,6 +92,18 @@ async def test_a_new_person_is_shown_with_an_invitation_once(admin: Admin) -> No
     assert invitation["url"].rpartition("/")[2] not in log
 
 
+async def test_a_repeated_request_shows_no_link(admin: Admin) -> None:
+    once = {"Idempotency-Key": "a"}
+    _, again = [await admin.ask("POST", "", GRACE, headers=once) for _ in range(2)]
+    assert_error(again, 409, "secret_already_shown")
+    assert again.headers["Idempotent-Replayed"] == "true"
+    reused = await admin.ask("POST", "/2/invite", headers=once)
+    assert_error(reused, 422, "idempotency_key_reused")
+    once = {"Idempotency-Key": "b"}
+    _, again = [await admin.ask("POST", "/2/invite", headers=once) for _ in range(2)]
+    assert_error(again, 409, "secret_already_shown")
+
+
 async def test_a_conflict_is_refused_with_its_own_code(service: Service, admin: Admin) -> None:
     await add_active(service.store, service.clock, role="administrator")  # person 2
     for login in ("left", "other"):
@@ -130,6 +142,18 @@ async def test_a_person_can_be_changed(admin: Admin) -> None:
             response = await admin.ask("PATCH", "/2", body)
             assert (response.status_code, response.json()) == (200, expected)
             assert (await admin.ask("GET", "/2")).json() == expected
+
+
+async def test_a_change_is_made_only_to_the_version_that_it_names(admin: Admin) -> None:
+    await admin.create()
+    tag = (await admin.ask("GET", "/2")).headers["ETag"]
+    changed = await admin.ask("PATCH", "/2", {"name": "Grace"}, headers={"If-Match": tag})
+    assert changed.status_code == 200
+    refused = await admin.ask("PATCH", "/2", {"name": "Eve"}, headers={"If-Match": tag})
+    assert_error(refused, 412, "precondition_failed")
+    refused = await admin.ask("POST", "/2/invite", headers={"If-Match": tag})
+    assert_error(refused, 412, "precondition_failed")
+    assert (await admin.ask("GET", "/2")).json()["name"] == "Grace"
 
 
 async def test_a_key_gives_no_more_than_it_has(service: Service, admin: Admin) -> None:

@@ -17,6 +17,7 @@ from petstore.errors import (
 from petstore.events.model import Author
 from petstore.events.store import Change
 from petstore.keys.model import SCOPES
+from petstore.people.model import Browser, Session
 from petstore.people.store import (
     begin_session,
     end_device_of,
@@ -25,7 +26,6 @@ from petstore.people.store import (
     find_session,
     list_people,
 )
-from petstore.sessions.model import Browser, Session
 from petstore.webhooks.store import active_webhooks
 from support.history import acts_on
 from support.keys import actor, issue, rotate
@@ -187,20 +187,6 @@ class TestTheLastAdministrator:
 
 
 class TestDisabling:
-    async def test_an_enabled_person_is_as_before(self, store: Store, clock: ManualClock) -> None:
-        active = await add_active(store, clock)
-        invited = (await add(store, clock, login="invited")).person
-        for person in (active, invited):
-            disabled = await alter(store, clock, person.id, state="disabled")
-            assert disabled == replace(person, state="disabled")
-            assert await alter(store, clock, person.id, state="disabled") == disabled
-            assert await alter(store, clock, person.id, state="active") == person
-            assert (await history(store, person.id))[-2:] == [
-                ("operator", "updated", {"state": person.state}),
-                ("operator", "updated", {"state": "disabled"}),
-            ]
-        assert await sign_in(store, clock, active.id)
-
     async def test_webhooks_follow_the_role_and_the_state(
         self, store: Store, clock: ManualClock
     ) -> None:

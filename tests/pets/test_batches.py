@@ -86,6 +86,11 @@ async def test_with_strict_categories_each_pet_of_an_unregistered_one_is_named(
         assert (await send(service, token, pets(4, categoryId=1))).status_code == 201
 
 
+async def test_a_batch_needs_the_scope_to_write(service: Service) -> None:
+    key = await service.issue(scopes=frozenset({"pets:read"}))
+    assert_error(await send(service, key.token, pets(1)), 403, "missing_scope")
+
+
 # What is added
 
 
@@ -114,6 +119,21 @@ async def test_a_hundred_of_the_longest_names_fit(
     assert first.status_code == 201
     assert (await service.request("POST", PATH, token, **options)).content == first.content
     assert len(await in_store(service, token)) == 100
+
+
+async def test_of_a_batch_that_breaks_off_nothing_is_added(service: Service) -> None:
+    key = await service.issue(per_day=100)
+    token = b"Bearer " + key.token.encode()
+    headers = [(b"host", b"a"), (b"authorization", token), (b"transfer-encoding", b"chunked")]
+    text = json.dumps(pets(2)).encode()
+    response = await service.call("POST", PATH.encode(), headers, text, is_cut_off=True)
+    assert response.status == 400
+    assert b"incomplete_body" in response.body
+    response = await service.call("POST", PATH.encode(), headers, text[:20], text[20:], b"")
+    assert response.status == 201
+    assert [pet["id"] for pet in await in_store(service, key.token)] == [1, 2]
+    usage = (await service.request("GET", "/v1/usage", key.token)).json()
+    assert usage["day"]["remaining"] == 100 - 1 - 2 - 1
 
 
 # Once
@@ -156,6 +176,14 @@ async def test_a_batch_costs_a_request_of_the_minute_and_one_of_the_day_for_each
     assert usage["day"]["remaining"] == 900
     response = await send(service, key.token, pets(1))
     assert response.headers["RateLimit"] == '"minute";r=58;t=60, "day";r=899;t=43200'
+
+
+async def test_a_batch_sent_again_costs_as_much_again(service: Service) -> None:
+    key = await service.issue(per_day=300)
+    for left in (200, 100, 0):
+        response = await send(service, key.token, pets(100), headers={"Idempotency-Key": "once"})
+        assert response.status_code == 201
+        assert response.headers["X-RateLimit-Remaining"] == str(left)
 
 
 async def test_a_batch_that_costs_more_than_the_day_has_left_is_refused_until_midnight(

@@ -6,11 +6,15 @@ import re
 import httpx
 import pytest
 
-from petstore.databases.contract import Statement
+from petstore.clock import DAY
+from petstore.databases.contract import Statement, Unit
+from petstore.databases.retention import prune_all
+from petstore.events.model import Author, NewEvent
+from petstore.events.store import Change
 from support.history import published_by
 from support.page_forms import buttons_of, press, succeed
 from support.service import Service
-from support.visitor import Visitor, signed_in_person, words
+from support.visitor import Visitor, signed_in, signed_in_person, words
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
 
@@ -92,6 +96,16 @@ async def test_a_colleague_may_undo_it_and_a_viewer_may_not(
     assert name_of(await pet(grace)) == "Bella"
 
 
+async def test_an_undo_that_comes_too_late_is_told_as_a_conflict(grace: Visitor) -> None:
+    await grace.submit("/pets/1", name="Bello")
+    opened = await pet(grace)
+    await grace.submit("/pets/1", name="Rex")
+    late = await press(grace, opened, UNDO)
+    assert late.status_code == 412
+    assert "Another user changed this pet while you were looking at it." in words(late)
+    assert name_of(await pet(grace)) == "Rex"
+
+
 @pytest.mark.parametrize(
     ("moves", "offer"),
     [
@@ -133,6 +147,30 @@ async def earlier(grace: Visitor) -> httpx.Response:
     return await grace.get("/pets/1", cursor=cursor)
 
 
+async def test_a_history_that_is_no_longer_kept_has_no_undo(
+    service: Service, grace: Visitor
+) -> None:
+    await grace.submit("/pets/1", name="Bello")
+    await grace.submit("/pets", **BELLA, once="b")
+    later = service.clock() + 40 * DAY
+    await prune_all(
+        service.store, lambda: later, {"event_days": 30, "admin_event_days": 30, "history_days": 30}
+    )
+    assert await offered(grace) == set()
+
+
+async def test_a_change_of_a_newer_version_has_no_undo(service: Service, grace: Visitor) -> None:
+    change = Change(service.clock(), Author("person/2"))
+
+    def recorded(event: NewEvent) -> Unit[None]:
+        yield change.record(event)
+
+    for data in ({"weight": 4}, BELLA | {"categoryId": 1}):
+        event = NewEvent("pet.updated", "pet/1", {"id": 1, **data}, {"weight": 3})
+        await service.store.write(recorded(event))
+        assert await offered(grace) == set()
+
+
 # What is deleted
 
 
@@ -145,6 +183,14 @@ async def test_a_deleted_pet_is_added_again_from_its_history_once(
     assert gone.status_code == 404
     for page in (deleted, gone, gone):  # the notice has it, too
         added = await succeed(grace, page, AGAIN)
-        assert "Bella is in the store: pet 2." in words(added)
+        assert "Added Bella (#2)." in words(added)
     assert await stored(service, 2) == ("Bella", 1, "available")
     assert (await pet(grace, 3)).status_code == 404
+
+
+async def test_only_who_may_add_pets_adds_it_again(service: Service, grace: Visitor) -> None:
+    await grace.submit("/pets/1/delete")
+    viewer = await signed_in_person(service, "viewer", "Vi")
+    assert buttons_of(await pet(viewer)) == []
+    reader = await signed_in(service, scopes=frozenset({"pets:read", "pets:write"}))
+    assert buttons_of(await pet(reader)) == [AGAIN]

@@ -69,6 +69,12 @@ def test_everything_can_be_decided_by_options(shop: Shop, file: Path) -> None:
     ]
 
 
+def test_the_same_file_adds_nothing_twice(shop: Shop, file: Path) -> None:
+    shop("pets", "import", file)
+    result = shop("pets", "import", file)
+    assert "1 pet had been added before.\n0 pets added" in result.stdout
+
+
 def test_a_busy_service_is_asked_until_it_takes_the_file(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,6 @@ from petstore.databases.postgres import PostgresStore
 from petstore.pets.model import CategoryCounts, NewPet
 from petstore.pets.store import get_inventory_by_category
 from support.changes import create_pets
-from support.error_body import assert_error
 from support.service import Service
 from support.stores import do
 
@@ -105,20 +104,7 @@ async def test_each_step_of_an_order_is_counted(send: Send) -> None:
         assert tuple((await inventory(send)).values()) == expected
 
 
-async def test_a_lapsed_reservation_is_counted(service: Service, send: Send) -> None:
-    await add(send, "available")
-    await send("POST", "/store/orders", petId=1)
-    service.clock.advance(86_400)
-    assert await inventory(send) == EMPTY | {"available": 1}
-
-
 # By category
-
-
-async def test_an_unknown_grouping_is_refused(service: Service) -> None:
-    key = await service.issue()
-    response = await service.request("GET", "/v1/store/inventory?by=status", key.token)
-    assert assert_error(response, 400, "invalid_parameter") == "by: expected 'category'"
 
 
 async def test_a_pet_counts_in_the_category_that_it_moves_to(send: Send) -> None:

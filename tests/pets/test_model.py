@@ -76,6 +76,12 @@ def test_an_invalid_value_is_refused_naming_the_field(field: str, value: Any) ->
         decode_json(json.dumps({field: value}).encode(), PetPatch)
 
 
+@pytest.mark.parametrize("category", [b"1" * 4301, b"-" + b"9" * 60_000])
+def test_a_number_of_thousands_of_digits_is_refused(category: bytes) -> None:
+    with pytest.raises(InvalidBody):
+        decode_json(b'{"name": "Bella", "categoryId": %b}' % category, NewPet)
+
+
 def test_a_new_pet_needs_a_name_and_a_category_and_no_null_as_its_status() -> None:
     for field, members in (("name", {"categoryId": 1}), ("categoryId", {"name": "Bella"})):
         with pytest.raises(InvalidBody, match=rf"^{field}: required; expected "):

@@ -7,7 +7,6 @@ from typing import Any
 import httpx
 import pytest
 
-from petstore.keys.model import Scope
 from petstore.pets.model import NewPet
 from support.changes import create_pets
 from support.page_forms import buttons_of, conflict_of, form_of, press, succeed
@@ -23,11 +22,6 @@ BELLA = {"name": "Bella", "categoryId": "1", "status": "available"}
 async def other(service: Service) -> Visitor:
     """Somebody else who works in the shop."""
     return await signed_in(service)
-
-
-async def only(service: Service, *scopes: Scope) -> Visitor:
-    """Return somebody whose key has these scopes."""
-    return await signed_in(service, scopes=frozenset(scopes))
 
 
 async def stored(service: Service, visitor: Visitor, path: str = "/v1/pets") -> Any:
@@ -69,6 +63,16 @@ async def test_a_pet_with_an_invalid_field_is_not_added(
     assert await stored(service, staff) == []
 
 
+async def test_a_refused_pet_has_all_its_errors_at_once(staff: Visitor) -> None:
+    refused = await staff.post("/pets", name=" ", categoryId="", status="lost")
+    assert refused.status_code == 400
+    assert "Fix 3 fields" in words(refused)
+    for field in ("name", "categoryId", "status"):
+        assert f'<a href="#{field}">' in refused.text
+        assert f'id="{field}-problem"' in refused.text
+    assert refused.text.count('aria-invalid="true"') == 3
+
+
 async def test_the_form_is_ready_for_the_next_pet_after_adding_one(
     service: Service, staff: Visitor
 ) -> None:
@@ -77,7 +81,7 @@ async def test_the_form_is_ready_for_the_next_pet_after_adding_one(
     page = await staff.submit("/pets", **BELLA | {"categoryId": "dOGS", "status": ""})
     kept = form_of(page, "Add the pet").fields
     assert (kept["name"], kept["categoryId"], kept["status"]) == ("", "Dogs", "")
-    assert "Bella is in the store: pet 1." in words(page)
+    assert "Added Bella (#1)." in words(page)
     assert "Bella is deleted." in words(await succeed(staff, page, "Undo"))
     assert await stored(service, staff) == []
 
@@ -99,7 +103,7 @@ def added_last(page: httpx.Response) -> list[str]:
 async def test_the_last_ten_that_the_person_added_stand_below_each_with_undo(
     service: Service, staff: Visitor, other: Visitor
 ) -> None:
-    assert "Added last" not in words(await staff.get("/pets/new"))
+    assert "Recently added" not in words(await staff.get("/pets/new"))
     for number in range(11):
         await staff.submit("/pets", **BELLA | {"name": f"Rex {number}"})
     page = await other.submit("/pets", **BELLA)
@@ -131,6 +135,25 @@ async def test_an_added_pet_that_somebody_changed_has_no_undo(
 
 
 # Finding
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({"categoryId": "dragons"}, "Category: there is no category “dragons”"),
+        ({"status": "lost"}, "Status: expected one of"),
+        ({"cursor": "x"}, "Cursor: expected the cursor"),
+        ({"name": "x" * 101}, "Name: expected 1 to 100 characters"),
+    ],
+)
+async def test_an_invalid_search_shows_the_error_and_keeps_the_input(
+    staff: Visitor, wanted: dict[str, str], said: str
+) -> None:
+    page = await staff.get("/pets", **wanted)
+    assert page.status_code == 400
+    assert said in words(page)
+    (field, typed), *_ = wanted.items()
+    assert field in {"cursor", "status"} or f'value="{typed}"' in page.text
 
 
 async def test_pets_are_found_by_status_category_number_and_name(
@@ -203,9 +226,9 @@ async def test_the_list_keeps_its_place(service: Service, staff: Visitor) -> Non
     ("status", "buttons", "choices"),
     [
         ("available", ["Sell Bella", "Reserve"], ["available", "pending", "sold", ""]),
-        ("pending", ["Mark as sold", "Make available"], ["pending", "available", "sold"]),
-        ("sold", ["Make available"], ["sold", "available"]),
-        ("", ["Mark as sold", "Make available"], ["", "available", "pending", "sold"]),
+        ("pending", ["Sell Bella", "Reserve"], ["pending", "available", "sold"]),
+        ("sold", ["Sell Bella"], ["sold", "available"]),
+        ("", ["Sell Bella", "Reserve"], ["", "available", "pending", "sold"]),
     ],
 )
 async def test_only_allowed_status_changes_are_offered(
@@ -259,6 +282,24 @@ async def test_undo_restores_the_pet(service: Service, staff: Visitor) -> None:
     assert "Rex is changed." in words(await succeed(staff, undone, "Redo"))
 
 
+@pytest.mark.parametrize(
+    ("status", "button", "said", "undo", "after"),
+    [
+        ("available", "Sell Bella", "Sold Bella (order 1).", "Undo", "available"),
+        ("sold", "Sell Bella", "Sold Bella (order 1).", "Undo", "available"),
+        ("pending", "Sell Bella", "Sold Bella (order 1).", "Undo", "available"),
+        ("", "Sell Bella", "Sold Bella (order 1).", "Undo", "available"),
+    ],
+)
+async def test_undo_of_a_sale_restores_an_allowed_status(
+    service: Service, staff: Visitor, status: str, button: str, said: str, undo: str, after: str
+) -> None:
+    changed = await succeed(staff, await added(staff, status=status), button)
+    assert said in words(changed)
+    await succeed(staff, changed, undo)
+    assert [pet["status"] for pet in await stored(service, staff)] == [after]
+
+
 async def test_undo_adds_a_deleted_pet_with_a_new_number(service: Service, staff: Visitor) -> None:
     page = await succeed(staff, await added(staff), "Delete Bella")
     assert "Bella is deleted." in words(page)
@@ -274,13 +315,19 @@ async def test_a_reservation_links_to_its_order(service: Service, staff: Visitor
     response = await press(staff, await added(staff), "Reserve")
     assert response.headers["location"] == "/console/orders/1"
     page = await staff.get("/pets/1")
-    assert "Order 1 reserves the pet." in words(page)
+    assert "Reserved Bella until tomorrow 12:00 (order 1)." in words(page)
     assert form_of(page, "Undo").path == "/orders/1/cancel"
     page = await staff.get("/pets/1")
     assert '<a href="/console/orders/1">Order 1</a>' in page.text
     assert "The order decides the status." in words(page)
     assert buttons_of(page) == ["Save", "Delete Bella"]
     assert await history(service, staff) == ["pet.created", "order.placed", "pet.updated"]
+
+
+async def test_a_double_click_reserves_once(staff: Visitor) -> None:
+    page = await added(staff)
+    clicks = await asyncio.gather(*(press(staff, page, "Reserve") for _ in range(2)))
+    assert [click.status_code for click in clicks] == [303, 303]
 
 
 async def test_losing_the_race_for_a_reservation_shows_the_other_order(
@@ -294,6 +341,23 @@ async def test_losing_the_race_for_a_reservation_shows_the_other_order(
         assert "test has just reserved Bella." in words(lost)
         assert '<a href="/console/orders/1">Order 1</a>' in lost.text
         assert "/console/pets?status=available&amp;categoryId=1" in lost.text
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ("sold", "test has just sold Bella."),
+        ("", "Only an available pet can be reserved."),
+    ],
+)
+async def test_a_pet_that_is_no_longer_available_is_not_reserved(
+    staff: Visitor, other: Visitor, status: str, said: str
+) -> None:
+    page = await added(staff)
+    await succeed(other, page, "Save", status=status)
+    lost = await press(staff, page, "Reserve")
+    assert lost.status_code == 409
+    assert said in words(lost)
 
 
 async def test_a_reserved_pet_cannot_be_sold_or_deleted(staff: Visitor) -> None:
@@ -317,7 +381,7 @@ async def test_a_conflict_shows_the_other_change_and_keeps_the_input(
     await succeed(other, page, "Save", status="sold")
     refused = await press(staff, page, "Save", name="Bella II", status="")
     assert refused.status_code == 412
-    assert "Somebody else changed this pet while you were looking at it." in words(refused)
+    assert "Another user changed this pet while you were looking at it." in words(refused)
     assert conflict_of(refused, "Status") == ["available", "sold", "none"]
     assert '<a class="button quiet" href="/console/pets/1">Take theirs</a>' in refused.text
     assert [pet["name"] for pet in await stored(service, staff)] == ["Bella"]
@@ -333,38 +397,17 @@ async def test_a_conflict_shows_the_other_change_and_keeps_the_input(
     assert conflict_of(refused, "Name") == ["Bella III", "Rex", "Bella II"]
 
 
-@pytest.mark.parametrize(
-    ("moves", "now", "told"),
-    [
-        (["placed"], "pending", '<a href="/console/orders/1">Order 1</a> reserves it now.'),
-        (
-            ["approved", "delivered"],
-            "sold",
-            '<a href="/console/orders/1">Order 1</a> was delivered.',
-        ),
-        (["cancelled"], "available", '<a href="/console/orders/1">Order 1</a> was cancelled.'),
-        ([], "sold", ""),
-    ],
-)
-async def test_a_conflict_names_the_order_that_was_placed_or_ended_meanwhile(
-    service: Service, staff: Visitor, other: Visitor, moves: list[str], now: str, told: str
+async def test_deleting_a_pet_that_someone_changed_is_a_conflict(
+    service: Service, staff: Visitor, other: Visitor
 ) -> None:
-    page = await added(staff, status="available" if moves else "pending")
-    if moves != ["placed"]:
-        if moves:
-            await press(staff, page, "Reserve")
-        page = await staff.get("/pets/1")
-    for status in moves:
-        body = {"petId": 1} if status == "placed" else {"status": status}
-        method, path = ("POST", "") if status == "placed" else ("PATCH", "/1")
-        await service.request(method, f"/v1/store/orders{path}", staff.token, json=body)
-    if not moves:
-        await succeed(other, page, "Mark as sold")
-    refused = await press(staff, page, "Save", name="Rex")
-    was = "available" if moves == ["placed"] else "pending"
-    assert conflict_of(refused, "Status") == [was, now, "the same as now"]
-    assert told in refused.text
-    assert ("Order" in words(refused)) is bool(told)
+    page = await added(staff)
+    await succeed(other, page, "Save", name="Rex")
+    refused = await press(staff, page, "Delete Bella")
+    assert refused.status_code == 412
+    assert conflict_of(refused, "Name") == ["Bella", "Rex", "the same as now"]
+    assert "The page shows it as it is now." in words(refused)
+    await succeed(staff, refused, "Delete Rex")
+    assert await stored(service, staff) == []
 
 
 async def test_a_pet_deleted_by_someone_else_can_be_added_again_from_the_form(

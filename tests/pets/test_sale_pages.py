@@ -93,6 +93,47 @@ async def test_a_reservation_keeps_what_was_typed(grace: Visitor) -> None:
     assert kept.items() >= (typed | {"amount": "1249.50"}).items()
 
 
+@pytest.mark.parametrize(
+    ("status", "button"), [("", "Reserve"), ("", "Sell Rex"), ("sold", "Sell Rex")]
+)
+async def test_a_pet_without_an_order_is_sold_whatever_its_status(
+    grace: Visitor, status: str, button: str
+) -> None:
+    await grace.submit("/pets", name="Rex", categoryId="1", status=status)
+    page = await grace.get("/pets/2")
+    for _ in range(2):  # clicks
+        sold = await succeed(grace, page, button, buyer="Ada")
+        assert "order 1)." in words(sold)
+
+
+async def test_a_pet_that_changed_meanwhile_is_not_made_available_to_be_sold(
+    grace: Visitor,
+) -> None:
+    await grace.submit("/pets", name="Rex", categoryId="1", status="")
+    page = await grace.get("/pets/2")
+    await succeed(grace, page, "Save", status="pending")
+    refused = await press(grace, page, "Sell Rex")
+    assert refused.status_code == 409
+    assert form_of(refused, "Save").fields["status"] == "pending"
+
+
+async def test_two_clicks_sell_once(grace: Visitor) -> None:
+    page = await grace.get("/pets/1")
+    for _ in range(2):
+        sold = await succeed(grace, page, "Sell Bella", buyer="Ada")
+        assert "(order 1)." in words(sold)
+
+
+async def test_a_price_that_is_none_is_refused_and_what_was_typed_stays(grace: Visitor) -> None:
+    page = await grace.get("/pets/1")
+    refused = await press(grace, page, "Sell Bella", buyer="Ada", amount="a lot")
+    assert refused.status_code == 400
+    assert "Price in USD: enter a price such as 249.00" in words(refused)
+    sent = form_of(refused, "Sell Bella").fields
+    assert (sent["buyer"], sent["amount"]) == ("Ada", "a lot")
+    assert form_of(refused, "Save").fields["name"] == "Bella"
+
+
 async def test_who_sells_second_learns_who_was_faster(service: Service, grace: Visitor) -> None:
     ada = await signed_in_person(service, "clerk", "Ada")
     page = await ada.get("/pets/1")
@@ -102,3 +143,17 @@ async def test_who_sells_second_learns_who_was_faster(service: Service, grace: V
     assert "Grace has just sold Bella." in words(late)
     assert "/return" not in late.text
     assert 'name="undo"' not in late.text
+
+
+@pytest.mark.each_database
+async def test_a_sale_that_was_returned_is_not_told_again(
+    grace: Visitor, clock: ManualClock
+) -> None:
+    await sell(grace, buyer="Ada")
+    clock.advance(60)
+    page = await succeed(grace, await grace.get("/pets/1"), "Return Bella")
+    assert "Ada" not in words(page).partition("History")[0]
+    page = await succeed(grace, page, "Save", status="sold")
+    assert "Bella is sold. This is no sale: Sales does not count it." in words(page)
+    assert "Sold 1 Dec 2026, 12:01 Marked as sold by Grace. Sales does not count it." in words(page)
+    assert "Return" not in words(page).partition("History")[0]

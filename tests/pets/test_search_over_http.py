@@ -86,6 +86,15 @@ async def test_a_cursor_of_another_order_is_refused(service: Service, token: str
                 assert message.startswith("cursor: expected")
 
 
+async def test_a_broken_cursor_is_refused(service: Service, token: str) -> None:
+    cursors = ("-AAAAAAAAABQ%0A", "AAAAAAAAABQ.YQ%0A", "AAAAAAAAABQ._w", "-")
+    for order, cursor in product(("sort=-id", "name=b"), cursors):
+        with case(order, cursor):
+            response = await service.request("GET", f"/v1/pets?{order}&cursor={cursor}", token)
+            message = assert_error(response, 400, "invalid_parameter")
+            assert message.startswith("cursor: expected")
+
+
 # Searches
 
 
@@ -125,6 +134,18 @@ async def test_search_results_come_by_id_and_are_paged(service: Service, token: 
         with case(query):
             assert await walk(service, token, **query) == pages
             assert await walk(service, token, **query) == pages  # from memory, where there is one
+
+
+@pytest.mark.each_database
+@pytest.mark.parametrize("character", ["\U0001d1c0", "&"])
+async def test_a_search_with_the_longest_name_and_the_most_ids_is_paged(
+    service: Service, token: str, character: str
+) -> None:
+    await service.store.write(create_pets([NewPet(character * 255, 1)] * 3))
+    query = {"name": character * 100, "limit": 1}
+    assert await walk(service, token, **query) == [[10], [11], [12]]
+    query |= {"id[]": list(range(100))}
+    assert await walk(service, token, **query) == [[10], [11], [12]]
 
 
 @pytest.mark.each_database

@@ -13,7 +13,8 @@ from support.changes import create_pets
 from support.history import published_by
 from support.page_forms import buttons_of, form_of, form_to, press, succeed
 from support.service import Service
-from support.visitor import Visitor, left_today, signed_in, signed_in_person, words
+from support.stores import do
+from support.visitor import Visitor, signed_in, signed_in_person, words
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
 
@@ -130,20 +131,6 @@ async def test_status_and_category_can_be_changed(
     assert (await stored(service))[1] == ("Pet 1", 1, "available")
 
 
-async def test_what_is_so_already_is_not_changed_and_pages_cost_no_requests(
-    service: Service,
-) -> None:
-    shop = await signed_in(service, plan="free")
-    await added(shop, "available", "sold", "available")
-    before = await left_today(shop, service)
-    page = await page_after(shop, await send(shop, PATH, [1, 2], status="sold"))
-    assert "1 pet is sold. 1 pet was sold already." in words(page)
-    page = await page_after(shop, await send(shop, PATH, [1, 2], categoryId="1"))
-    assert "2 pets were like that already." in words(page)
-    assert "Undo" not in buttons_of(page)
-    assert await left_today(shop, service) == before
-
-
 async def test_what_could_not_be_done_is_listed_with_its_reason(grace: Visitor) -> None:
     await added(grace, "available", "available", "available", "available", "sold", "available")
     seen = [*(await boxes(grace)).values()]
@@ -157,8 +144,8 @@ async def test_what_could_not_be_done_is_listed_with_its_reason(grace: Visitor) 
     assert "2 pets are pending. 1 pet was pending already." in words(page)
     assert "3 pets were left as they are" in words(page)
     assert reasons(page) == {
-        2: "Somebody changed it meanwhile.",
-        3: "Somebody deleted it.",
+        2: "Another person changed it meanwhile.",
+        3: "It was deleted meanwhile.",
         5: "Sold can become available, not pending",
     }
     assert "Pet 3" in words(page)
@@ -219,7 +206,7 @@ async def test_a_double_click_and_two_tabs_change_once(service: Service, grace: 
     clicks = (grace.post(PATH, pet=shown, status="sold") for _ in range(3))
     pages = [await page_after(grace, done) for done in await asyncio.gather(*clicks)]
     told = sorted(words(page)[:22] for page in pages)
-    assert told == ["2 pets are sold. Undo "[:22], *["2 pets were sold alrea"] * 2]
+    assert told == ["2 pets are sold. This ", *["2 pets were sold alrea"] * 2]
     sql = "SELECT resource, actor, request_id FROM events WHERE type = 'pet.updated'"
     events = await service.store.read(Statement(sql))
     assert sorted(each[:2] for each in events) == [
@@ -231,18 +218,40 @@ async def test_a_double_click_and_two_tabs_change_once(service: Service, grace: 
 # Undo
 
 
+async def test_an_undo_leaves_what_somebody_changed_since(service: Service, grace: Visitor) -> None:
+    await added(grace, "available", "available", "available")
+    page = await page_after(grace, await send(grace, PATH, [1, 2, 3], status="sold"))
+    await grace.submit("/pets/1", name="Bella")
+    await grace.submit("/pets/2/delete")
+    left = await press(grace, page, "Undo")
+    assert "1 pet is as before." in words(left)
+    assert reasons(left) == {
+        1: "Another person changed it meanwhile.",
+        2: "Another person changed it meanwhile.",
+    }
+    assert await statuses(service) == ["sold", "available"]
+
+
 async def test_an_undo_is_for_the_one_who_did_it_and_once(service: Service, grace: Visitor) -> None:
     await added(grace, "available")
     page = await page_after(grace, await send(grace, PATH, [1], status="sold"))
     other = await signed_in_person(service, "clerk", "Ada")
     left = await other.post(UNDO, **form_of(page, "Undo").fields)
-    assert reasons(left) == {1: "Somebody changed it meanwhile."}
+    assert reasons(left) == {1: "Another person changed it meanwhile."}
     assert await statuses(service) == ["sold"]
     await succeed(grace, page, "Undo")
     again = await succeed(grace, page, "Undo")
     assert "1 pet was as before already." in words(again)
     sql = "SELECT count(*) FROM events WHERE type = 'pet.updated'"
     assert await service.store.read(Statement(sql)) == [(2,)]
+
+
+async def test_an_undo_needs_the_history_of_the_pets(service: Service, grace: Visitor) -> None:
+    await added(grace, "available")
+    page = await page_after(grace, await send(grace, PATH, [1], status="sold"))
+    await service.store.write(do("DELETE FROM events"))
+    left = await press(grace, page, "Undo")
+    assert reasons(left) == {1: "Its history is no longer kept"}
 
 
 # Delete
@@ -285,12 +294,41 @@ async def test_a_reserved_and_a_changed_pet_are_not_deleted(
     assert "1 pet is deleted. 1 pet was deleted already." in words(left)
     assert reasons(left) == {
         1: "An order reserves it. Deliver or cancel the order first.",
-        2: "Somebody changed it meanwhile.",
+        2: "Another person changed it meanwhile.",
     }
     assert [*await stored(service)] == [1, 2]
 
 
+async def test_a_double_click_deletes_once_and_each_is_added_again(
+    service: Service, grace: Visitor
+) -> None:
+    for once in ("a", "b"):
+        await grace.submit("/pets", name="Bella", categoryId="1", status="sold", once=once)
+    shown = [*(await boxes(grace)).values()]
+    clicks = await asyncio.gather(*(grace.post(DELETE, pet=shown) for _ in range(2)))
+    pages = {words(page)[:22]: page for page in [await page_after(grace, each) for each in clicks]}
+    assert sorted(pages) == ["2 pets are deleted. Ad", "2 pets were deleted al"]
+    await succeed(grace, pages["2 pets are deleted. Ad"], AGAIN)
+    assert [*await stored(service)] == [3, 4]
+
+
 # Limits, hostile forms
+
+
+async def test_a_full_page_is_changed_at_once_with_an_undo_for_all(
+    service: Service, grace: Visitor
+) -> None:
+    await added(grace, *["available"] * 50)
+    shown = await boxes(grace)
+    assert len(shown) == 50
+    page = await page_after(grace, await send(grace, PATH, [*shown], status="sold"))
+    assert "50 pets are sold." in words(page)
+    page = await succeed(grace, page, "Undo")
+    assert "50 pets are as before." in words(page)
+    asked = await send(grace, PATH, [*shown], delete="1")
+    page = await succeed(grace, asked, "Delete 50 pets")
+    await succeed(grace, page, AGAIN)
+    assert len(await stored(service)) == 50
 
 
 async def test_all_that_match_are_changed_and_deleted_up_to_a_number(

@@ -23,7 +23,6 @@ BUYERS = 150 * DEPTH
 
 @asynccontextmanager
 async def customers_of(server: ServerProcess, token: str) -> AsyncIterator[httpx.AsyncClient]:
-    """Connect to a service."""
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx.AsyncClient(
         base_url=server.url, headers=headers, timeout=60, trust_env=False

@@ -44,8 +44,6 @@ MOST_UNDER_WAY = 16
 
 
 class Deliverer:
-    """``petstore deliver`` as a process of its own."""
-
     def __init__(self, folder: Path, address: str, *options: str) -> None:
         self.log = folder / f"deliver-{id(self)}.jsonl"
         secret = folder / "master.secret"
@@ -66,7 +64,6 @@ class Deliverer:
         return [json.loads(line)["event"] for line in self.log.read_text().splitlines()]
 
     def stop(self) -> int:
-        """Ask it to stop, and return its exit status."""
         self.process.terminate()
         return self.process.wait(30)
 
@@ -83,13 +80,11 @@ def deliverer(folder: Path, address: str, *options: str) -> Iterator[Deliverer]:
 
 
 def rename_all(name: str) -> Unit[None]:
-    """Change every pet."""
     for pet_id in range(1, PETS + 1):
         yield from update_pet(Change(system_clock()), pet_id, PetPatch(name=name))
 
 
 async def change_all(store: Store) -> None:
-    """Add pets and change each several times."""
     await store.write(create_pets([NewPet("0", 1, "available")] * PETS))
     for number in range(1, CHANGES):
         await store.write(rename_all(str(number)))
@@ -134,7 +129,7 @@ async def test_events_arrive_at_least_once_and_in_order_if_a_deliverer_is_killed
             await eventually(are_all_delivered, 60)
             assert by_resource(receiver) == expected
             assert await asyncio.to_thread(second.stop) == 0
-            assert second.logged() == ["deliveries_started", "deliveries_stopped"]
+            assert second.logged() == ["deliveries_started"]
 
 
 @pytest.mark.each_database

@@ -41,7 +41,6 @@ class Sent(NamedTuple):
 
 
 def query(folder: Path, sql: str) -> list[Row]:
-    """Ask the file of the database, past the service."""
     with closing(apsw.Connection(str(folder / "petstore.db"))) as connection:
         connection.set_busy_timeout(5000)
         return connection.execute(sql).fetchall()
@@ -53,7 +52,6 @@ def number(folder: Path, sql: str) -> int:
 
 
 def issue(server: ServerProcess) -> dict[str, str]:
-    """Issue a key that may do everything, and return the header that carries it."""
     scopes = (word for scope in ALL_SCOPES for word in ("--scope", scope))
     return {"Authorization": f"Bearer {server.issue('enterprise', *scopes)}"}
 
@@ -64,7 +62,6 @@ def send(server: ServerProcess, headers: dict[str, str], sent: Sent) -> httpx.Re
 
 
 def message(headers: dict[str, str], sent: Sent) -> bytes:
-    """Return what goes over the wire."""
     content = json.dumps(sent.body)
     fields = {**headers, "Host": "x", "Idempotency-Key": sent.key, "Content-Length": len(content)}
     lines = [f"POST {sent.path} HTTP/1.1", *(f"{name}: {fields[name]}" for name in fields)]

@@ -102,7 +102,6 @@ def test_sighup_changes_nothing_from_the_first_moments_on(tmp_path: Path) -> Non
 
 
 def listens(port: int) -> bool:
-    """Return whether a port accepts connections."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
@@ -118,8 +117,8 @@ def test_a_database_that_others_can_read_causes_a_warning(
     assert server.stop() == 0
     warnings = [line["event"] for line in server.log_lines() if line["level"] == "warning"]
     expected = (
-        f"others than its owner may open {database} (mode {mode:04o}): they could read everything,"
-        " or stop all changes by a lock; chmod 600 keeps them out"
+        f"{database} is accessible to other users (mode {mode:04o}), who could read everything or"
+        " block all changes; run chmod 600"
     )
     assert warnings == [expected]
     assert database.stat().st_mode & 0o777 == mode

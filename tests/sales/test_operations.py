@@ -62,7 +62,18 @@ async def test_the_last_seven_days_are_counted_by_default(send: Send) -> None:
     }
 
 
+async def test_days_are_those_of_the_time_zone(send: Send) -> None:
+    found = await sales(send, "?from=2026-12-02&to=2026-12-02&timeZone=Pacific/Kiritimati")
+    (row,) = found["rows"]
+    assert (row["day"], row["orders"], found["timeZone"]) == ("2026-12-02", 1, "Pacific/Kiritimati")
+
+
 async def test_sales_are_counted_by_category(send: Send) -> None:
     (row,) = (await sales(send, "?by=category"))["rows"]
     counted = {"orders": 1, "amount": 500, "returns": 0, "refunded": 0}
     assert row == {**counted, "currency": "USD", "categoryId": 7}
+
+
+async def test_orders_are_in_the_currency_of_the_store(service: Service, send: Send) -> None:
+    order = (await send("GET", "/store/orders/1")).json()
+    assert order["currency"] == service.settings.currency == "USD"

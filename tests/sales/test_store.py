@@ -61,6 +61,13 @@ async def test_a_sale_counts_on_its_day_in_the_time_zone(store: Store) -> None:
     assert await by_day(store) == [(24, "USD", 2, 200), (25, "USD", 4, 400), (26, "USD", 2, 200)]
 
 
+async def test_an_order_without_an_amount_counts_as_an_order(store: Store) -> None:
+    await sell(store, at(24, 12))
+    await sell(store, at(24, 12), 0)
+    await sell(store, at(24, 12), 5)
+    assert (await by_day(store))[0] == (24, "USD", 3, 5)
+
+
 async def test_each_currency_has_a_row_and_that_of_the_store_comes_first(store: Store) -> None:
     await sell(store, at(24, 12), 7, currency="EUR")
     await sell(store, at(24, 12), 5)
@@ -104,6 +111,12 @@ async def test_a_return_counts_on_its_own_day_and_the_sale_stays_on_its_day(stor
         SalesRow(0, 0, 2, 130, "USD", category_id=3),
         SalesRow(0, 0, 1, 0, "USD", category_id=4),
     ]
+
+
+async def test_a_corrected_price_is_in_the_sales_of_its_day(store: Store) -> None:
+    sold = await sell(store, at(24, 12), 65_000)
+    await store.write(update_order(Change(at(26, 12)), sold, OrderPatch(amount=6_500)))
+    assert (await by_day(store))[0] == (24, "USD", 1, 6_500)
 
 
 async def test_sales_are_counted_by_the_category_of_their_time(store: Store) -> None:

@@ -32,8 +32,6 @@ FORM = "application/x-www-form-urlencoded"
 
 
 class Demo:
-    """A demo store, and what it said when it started."""
-
     def __init__(self, server: ServerProcess) -> None:
         self.server = server
         assert server.process.stdout is not None

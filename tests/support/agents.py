@@ -35,23 +35,18 @@ async def listening(respond: Respond) -> AsyncIterator[str]:
 
 
 class Agent:
-    """An agent that works with a key of its own."""
-
     def __init__(self, client: Client) -> None:
         self.client = client
 
     async def tools(self) -> list[str]:
-        """Return the names of the tools that it is offered."""
         return [tool.name for tool in (await self.client.list_tools()).tools]
 
     async def call(self, tool: str, **arguments: Any) -> Any:
-        """Return the structured result of a call that succeeds."""
         result = await self.client.call_tool(tool, arguments)
         assert not result.is_error, result.content
         return result.structured_content
 
     async def fail(self, tool: str, **arguments: Any) -> str:
-        """Return what the agent is told of a call that fails."""
         result = await self.client.call_tool(tool, arguments)
         (content,) = result.content
         assert result.is_error
@@ -87,7 +82,6 @@ async def served_agents(store_url: str, *hosts: str) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def agent_over_http(url: str, key: str, mode: str = "auto") -> AsyncIterator[Agent]:
-    """Give an agent that sends its own key."""
     async with (
         httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}) as http,
         Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=mode) as client,

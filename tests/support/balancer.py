@@ -67,7 +67,6 @@ class _Instance:
         return response
 
     def drop(self) -> None:
-        """Close the connections that are free."""
         while self._idle:
             self._idle.pop()[1].close()
 
@@ -96,7 +95,6 @@ class Balancer:
 
     @property
     def url(self) -> str:
-        """The address of the balancer."""
         return f"http://127.0.0.1:{self.port}"
 
     def add(self, port: int) -> None:
@@ -104,11 +102,9 @@ class Balancer:
         self._instances = {**self._instances, port: _Instance(port)}
 
     def remove(self, port: int) -> None:
-        """Forget an instance that has ended."""
         self._instances = {kept: one for kept, one in self._instances.items() if kept != port}
 
     def ready(self) -> int:
-        """Return how many instances are ready."""
         return sum(instance.is_ready for instance in self._instances.values())
 
     async def _run(self) -> None:

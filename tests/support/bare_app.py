@@ -31,8 +31,6 @@ MASTER_SECRET.chmod(0o600)  # as a service wants it
 
 @dataclass
 class BareApp:
-    """An application on the database of ``settings``, and its parts."""
-
     app: Application
     settings: Settings
     store: Store
@@ -78,7 +76,6 @@ def http_request(method: str, target: bytes, headers: Fields, client: str = "127
 
 
 def fields(response: Response) -> list[tuple[bytes, bytes]]:
-    """Return the names and values of a response's headers."""
     lines = b"\r\n".join(response.headers).split(b"\r\n")
     return [(name, value) for name, _, value in (line.partition(b": ") for line in lines)]
 
@@ -90,7 +87,6 @@ class InProcess(httpx.AsyncBaseTransport):
         self._app = app
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Return the response of the application."""
         assert isinstance(request.stream, httpx.AsyncByteStream)
         # httpx has an empty piece for an empty file; to an application it is the end.
         pieces = (piece async for piece in request.stream if piece)

@@ -15,27 +15,22 @@ NOW = ManualClock().now
 
 
 def create_pet(new: NewPet, now: int = NOW, **others: Any) -> Unit[Pet]:
-    """Add a pet."""
     return pets.create_pet(Change(now, **others), new)
 
 
 def create_pets(news: Iterable[NewPet], now: int = NOW, **others: Any) -> Unit[list[Pet]]:
-    """Add many pets."""
     return pets.create_pets(Change(now, **others), news)
 
 
 def create_category(new: CategoryCreate, now: int = NOW, **others: Any) -> Unit[Category]:
-    """Add a category."""
     return categories.create_category(Change(now, **others), new)
 
 
 def update_category(category_id: int, patch: CategoryPatch) -> Unit[Category]:
-    """Change a category."""
     return categories.update_category(Change(NOW), category_id, patch)
 
 
 def delete_category(category_id: int) -> Unit[None]:
-    """Delete a category."""
     return categories.delete_category(Change(NOW), category_id)
 
 

@@ -14,13 +14,11 @@ from support.visitor import SAME_ORIGIN
 
 
 def sign_in(context: BrowserContext, shop: ServerProcess, token: str) -> None:
-    """Sign a new administrator in."""
     for name, value in cookies_of_administrator(shop, token).items():
         context.add_cookies([{"name": name, "value": value, "url": shop.url}])
 
 
 def sign_in_with_key(context: BrowserContext, shop: ServerProcess, token: str) -> None:
-    """Sign the owner of a key in."""
     url = f"{shop.url}/console/sign-in"
     context.request.post(url, form={"key": token}, headers=SAME_ORIGIN)
 
@@ -46,7 +44,6 @@ class Clerk:
         return cls(shop, context.new_page(), token)
 
     def open(self, path: str) -> None:
-        """Open a page; ``path`` is relative to ``/console``."""
         self.page.goto(f"{self.shop.url}/console{path}")
 
     def call(self, method: str, path: str, **body: Any) -> Any:
@@ -58,7 +55,6 @@ class Clerk:
         return response.json() if response.content else None
 
     def pet(self, **fields: Any) -> Any:
-        """Add a pet with a name of its own, and return it."""
         name = f"Hilda {uuid4().hex[:8]}"
         values = {"name": name, "categoryId": 1, "status": "available"}
         return self.call("POST", "/pets", **(values | fields))

@@ -16,15 +16,12 @@ class Client(httpx.Client):
         super().__init__(base_url=f"{service}/v1", headers=headers, trust_env=False)
 
     def list_pets(self, **query: object) -> httpx.Response:
-        """Send ``listPets``."""
         return self.get("/pets", params={name: str(value) for name, value in query.items()})
 
     def create_pet(self, **fields: object) -> httpx.Response:
-        """Send ``createPet``."""
         return self.post("/pets", json=fields)
 
     def get_pet(self, pet_id: object) -> httpx.Response:
-        """Send ``getPet``."""
         return self.get(f"/pets/{pet_id}")
 
     def add(self, **fields: object) -> dict[str, Any]:

@@ -60,15 +60,12 @@ It takes the clock and settings of the client. What iterates becomes a list.
 def with_threads(
     url: str, use: Callable[[Client], Any], clock: SleepingClock, **settings: Any
 ) -> Any:
-    """Use a ``Client``."""
     with by_the_time_of(clock), Client(KEY, f"{url}/v1", **settings) as client:
         outcome = use(client)
         return list(outcome) if isinstance(outcome, Iterator) else outcome
 
 
 def with_tasks(url: str, use: Callable[[Any], Any], clock: SleepingClock, **settings: Any) -> Any:
-    """Use an ``AsyncClient``."""
-
     async def run() -> Any:
         async with AsyncClient(KEY, f"{url}/v1", **settings) as client:
             outcome = use(client)

@@ -33,7 +33,6 @@ class SlowService:
         return self._random.random() * self._seconds
 
     async def call(self, request: httpx2.Request) -> httpx2.Response:
-        """Return the response of the service, if none is lost."""
         self._lose(httpx2.ConnectError)
         headers = [(name.lower(), value) for name, value in request.headers.raw]
         response = await self._service.call(
@@ -57,7 +56,6 @@ class TaskTransport(httpx2.AsyncBaseTransport):
         self._service = service
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Return the response of the service."""
         await self._service.clock.pause(self._service.travel())
         response = await self._service.call(request)
         await self._service.clock.pause(self._service.travel())
@@ -71,7 +69,6 @@ class ThreadTransport(httpx2.BaseTransport):
         self._service = service
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Return the response of the service."""
         self._service.clock.sleep(self._service.travel())
         call = self._service.call(request)
         response = asyncio.run_coroutine_threadsafe(call, self._service.loop).result()

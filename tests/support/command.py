@@ -21,7 +21,6 @@ class Command:
 
     @property
     def url(self) -> str:
-        """What ``PETSTORE_DATABASE`` is."""
         return f"sqlite:///{self.database}"
 
     def __call__(self, *arguments: str, **environment: str) -> Result:
@@ -34,13 +33,11 @@ class Command:
         return CliRunner().invoke(main, arguments, env=environment)
 
     def succeed(self, *arguments: str, **environment: str) -> str:
-        """Run it to exit status 0 and return what it prints."""
         result = self(*arguments, **environment)
         assert result.exit_code == 0, result.output
         return result.stdout
 
     def fail(self, *arguments: str, status: int, **environment: str) -> str:
-        """Run it to an error, said in plain words and nothing else; return the words."""
         result = self(*arguments, **environment)
         assert result.exit_code == status, result.output
         assert isinstance(result.exception, SystemExit), result.exception
@@ -51,7 +48,6 @@ class Command:
         return words.rstrip("\n")
 
     def make_store(self) -> None:
-        """Make an empty store."""
         migrate(SqliteStore(self.database), self.database)
 
     def execute(self, sql: str) -> list[Any]:
@@ -70,10 +66,8 @@ class Command:
         )
 
     def create_key(self, *arguments: str, plan: str = "enterprise") -> str:
-        """Issue a key and return its token."""
         return self.succeed("keys", "create", "--name", "app", "--plan", plan, *arguments).strip()
 
     def show_key(self, key_id: int = 1) -> dict[str, Any]:
-        """Return what ``keys show --json`` says of a key."""
         key: dict[str, Any] = json.loads(self.succeed("keys", "show", str(key_id), "--json"))
         return key

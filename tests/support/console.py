@@ -86,7 +86,6 @@ class Step(NamedTuple):
 
 
 def blocks(page: str) -> list[Block]:
-    """Return the blocks of code of a page of Markdown."""
     return [
         Block(found[2], dedent(found[3]), page.count("\n", 0, found.start(3)) + 1)
         for found in _FENCE.finditer(page)
@@ -245,7 +244,6 @@ class Console:
             self._interrupt()
 
     def _run(self, command: str) -> str:
-        """Run a command to its end; return what it prints, as whole lines."""
         self._type(f"eval {shlex.quote(self._here(command))} < /dev/null; printf '\\n{_END}\\n'")
         assert self._shell.stdout is not None
         printed = "".join(takewhile(lambda line: line != f"{_END}\n", self._shell.stdout))
@@ -289,7 +287,6 @@ class Console:
         return text
 
     def close(self) -> None:
-        """Stop every program, and the shell."""
         while self._programs:
             self._interrupt()
         self._run("systemctl stop nginx; systemctl stop petstore.socket")
@@ -306,7 +303,6 @@ def _difference(step: Step, printed: str) -> str:
 def console(
     folder: Path, commands: Path, places: Mapping[str, str] | None = None
 ) -> Iterator[Console]:
-    """Open a console in ``folder`` until the block ends."""
     opened = Console(folder, places or {}, commands)
     try:
         yield opened

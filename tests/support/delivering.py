@@ -83,12 +83,10 @@ async def add_webhook(store: Store, key_id: int, url: str, types: str = "") -> i
 
 
 async def webhook_row(store: Store, columns: str, webhook_id: int = 1) -> Row:
-    """Return some columns of a webhook."""
     sql = f"SELECT {columns} FROM webhooks WHERE id = ?1"  # noqa: S608 - of a test
     (row,) = await store.read(Statement(sql, (webhook_id,)))
     return row
 
 
 async def deliveries(store: Store, columns: str = "sequence, state, attempts") -> list[Row]:
-    """Return some columns of all deliveries, in their order."""
     return await store.read(Statement(f"SELECT {columns} FROM webhook_deliveries ORDER BY id"))  # noqa: S608

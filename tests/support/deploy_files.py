@@ -21,19 +21,15 @@ POSTGRES_CONNECTIONS = 97
 
 
 class Instruction(NamedTuple):
-    """One instruction of a Dockerfile."""
-
     name: str
     text: str
 
     @property
     def words(self) -> list[str]:
-        """The words of it."""
         return shlex.split(self.text)
 
 
 def image_stages() -> list[list[Instruction]]:
-    """Return the instructions of each stage of the Dockerfile."""
     text = (DEPLOY / "Dockerfile").read_text()
     lines = re.sub(r"^#.*\n", "", text, flags=re.MULTILINE).replace("\\\n", " ").splitlines()
     stages: list[list[Instruction]] = []
@@ -51,18 +47,15 @@ def words_of(stage: Iterable[Instruction], name: str) -> list[str]:
 
 
 def image_settings() -> dict[str, str]:
-    """Return the settings that the image has."""
     pairs = [word.partition("=") for word in words_of(image_stages()[-1], "ENV")]
     return settings_among({name: value for name, _, value in pairs})
 
 
 def read_yaml(name: str) -> Any:
-    """Return what a file holds."""
     return yaml.safe_load((DEPLOY / name).read_text())
 
 
 def settings_among(variables: Mapping[str, Any]) -> dict[str, str]:
-    """Return those variables that are meant as settings."""
     return {name: value for name, value in variables.items() if name.startswith("PETSTORE_")}
 
 
@@ -86,6 +79,5 @@ def settings_of(variables: Mapping[str, str]) -> Settings:
 
 
 def seconds(text: str) -> int:
-    """Return the seconds in a text such as 30s."""
     assert text.endswith("s")
     return int(text[:-1])

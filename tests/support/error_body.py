@@ -4,7 +4,6 @@ import httpx
 
 
 def assert_error(response: httpx.Response, status: int, code: str) -> str:
-    """Check status and body of a refusal, and return its message."""
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/json"
     body = response.json()

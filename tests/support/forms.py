@@ -17,7 +17,6 @@ Serve: TypeAlias = Callable[..., AbstractContextManager[ServerProcess]]
 
 @contextmanager
 def alone(folder: Path, *arguments: str) -> Iterator[ServerProcess]:
-    """Run one process on a SQLite file."""
     server = ServerProcess(folder, *arguments)
     try:
         server.wait_until_ready()
@@ -28,7 +27,6 @@ def alone(folder: Path, *arguments: str) -> Iterator[ServerProcess]:
 
 @contextmanager
 def under_granian(folder: Path, *arguments: str) -> Iterator[ServerProcess]:
-    """Run one process of another ASGI server on a SQLite file."""
     server = GranianProcess(folder, *arguments)
     try:
         server.wait_until_ready()
@@ -39,7 +37,6 @@ def under_granian(folder: Path, *arguments: str) -> Iterator[ServerProcess]:
 
 @contextmanager
 def as_two(postgres: PostgresServer, folder: Path, *arguments: str) -> Iterator[ServerProcess]:
-    """Run two processes on PostgreSQL and Redis."""
     with (
         redis_server() as redis,
         shared_service(

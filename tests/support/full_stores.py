@@ -22,11 +22,10 @@ from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import State
 from petstore.orders.model import OrderCreate, OrderPatch
 from petstore.orders.store import place_order, update_order
-from petstore.people.model import PersonCreate
+from petstore.people.model import Browser, PersonCreate
 from petstore.people.store import add_person, begin_session, create_invitation
 from petstore.pets.model import NewPet
 from petstore.pets.store import delete_pet
-from petstore.sessions.model import Browser
 from petstore.settings import is_postgres, sqlite_path
 from petstore.usage.counter import Counter
 from support.changes import create_category, create_pet
@@ -75,7 +74,7 @@ async def fill(store: SqliteStore) -> str:
     key = await stored_key(store, 1)
     await store.write(begin_session(key, b"digest of a token", NOW, Browser()))
     await store.write(create_invitation(Change(NOW), 1))
-    counter = Counter(store, lambda: NOW)
+    counter = Counter(store)
     counter.count("deprecated", 1, "getPet", NOW // HOUR, (NOW, b"shop/1", "r1"))
     await counter.save()
     await store.write(do("INSERT INTO feed_start VALUES (1, 1)"))
@@ -131,7 +130,6 @@ def _full_file() -> tuple[bytes, str]:
 
 
 def contents(database: str) -> dict[str, list[tuple[Any, ...]]]:
-    """Return the rows of every table, and the pets of each status."""
     columns = columns_of(database)
     selects = {
         table.name: f"SELECT {', '.join(columns[table.name])} FROM {table.name}"  # noqa: S608
@@ -167,7 +165,6 @@ def assert_of_one_moment(
 
 
 def query(database: str, sql: str) -> list[tuple[Any, ...]]:
-    """Run one statement on a database of either kind, and return its rows."""
     if not is_postgres(database):
         connection = apsw.Connection(str(sqlite_path(database)))
         try:

@@ -9,14 +9,12 @@ class GranianProcess(ServerProcess):
     """Granian with ``petstore.asgi:app``, with the options of ``petstore serve`` as variables."""
 
     def command(self) -> list[str]:
-        """Return the command that starts it."""
         return [
             *(sys.executable, "-m", "granian", "--interface", "asgi", "--port", str(self.port)),
             *("--no-log", "--workers-kill-timeout", "5", "petstore.asgi:app"),
         ]
 
     def environment(self) -> dict[str, str]:
-        """Return its environment variables."""
         options = {
             "--database": self.database,
             "--log-format": "json",

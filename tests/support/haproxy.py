@@ -20,7 +20,6 @@ PROGRAM = os.environ.get("HAPROXY") or shutil.which("haproxy", path=f"{os.defpat
 
 
 def haproxy_version() -> tuple[int, ...]:
-    """Return the version of the program, ``(0,)`` if it is not installed."""
     if PROGRAM is None:
         return (0,)
     said = subprocess.run([PROGRAM, "-v"], capture_output=True, text=True, check=True).stdout
@@ -37,7 +36,6 @@ class HaProxy(NamedTuple):
 
     @property
     def url(self) -> str:
-        """Its address without TLS."""
         return f"http://127.0.0.1:{self.port}"
 
 

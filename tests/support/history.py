@@ -28,7 +28,6 @@ async def published(store: Store) -> None:
 
 
 async def published_by(service: Service) -> None:
-    """Wait until a running service has given every committed event its place."""
     if isinstance(service.store, PostgresStore):
         pending = Statement("SELECT 1 FROM events_outbox LIMIT 1")
 

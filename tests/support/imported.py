@@ -55,7 +55,6 @@ class EmptyStore:
     """A store without pets and categories."""
 
     async def read(self, _: Statement) -> list[Any]:
-        """Return no rows."""
         return []
 
 

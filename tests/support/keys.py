@@ -8,12 +8,12 @@ from petstore.databases.contract import Row, Statement, Store
 from petstore.events import model
 from petstore.events.model import Author
 from petstore.events.store import Change
-from petstore.keys.cache import find_key
 from petstore.keys.model import Caller, Environment, Key, KeyFields, KeyWithToken, digest
 from petstore.keys.store import (
     caller_of,
     change_key,
     create_key,
+    find_key,
     revoke_key,
     rotate_key,
     select_key,
@@ -36,14 +36,12 @@ async def issue(
     environment: Environment = "production",
     **wanted: Any,
 ) -> KeyWithToken:
-    """Create a key in ``store``."""
     return await store.write(create_key(new_key(**wanted), environment, by.at(clock())))
 
 
 async def change(
     store: Store, clock: Clock, key_id: int, *, by: Change = OPERATOR, **changes: Any
 ) -> Key:
-    """Change what is named of a key."""
     unit = change_key(key_id, changes, by.at(clock()))
     return await store.write(unit)
 
@@ -51,22 +49,18 @@ async def change(
 async def rotate(
     store: Store, clock: Clock, key_id: int, grace: Milliseconds = 0, *, by: Change = OPERATOR
 ) -> KeyWithToken:
-    """Issue a new token for a key."""
     return await store.write(rotate_key(key_id, grace, by.at(clock())))
 
 
 async def revoke(store: Store, clock: Clock, key_id: int, *, by: Change = OPERATOR) -> Key:
-    """End a key."""
     return await store.write(revoke_key(key_id, by.at(clock())))
 
 
 async def unban(store: Store, clock: Clock, key_id: int, *, by: Change = OPERATOR) -> Key:
-    """Lift the ban of a key."""
     return await store.write(unban_key(key_id, by.at(clock())))
 
 
 async def stored_key(store: Store, key_id: int) -> Caller:
-    """Return a key as the service itself sees it."""
     (row,) = await store.read(select_key(key_id))
     return caller_of(row)
 
@@ -85,7 +79,6 @@ async def actor(store: Store, clock: Clock, **wanted: Any) -> Change:
 
 
 async def issue_stored(store: Store, clock: Clock, **wanted: Any) -> Caller:
-    """Create a key in ``store`` and return it as the service itself sees it."""
     return await stored_key(store, (await issue(store, clock, **wanted)).id)
 
 

@@ -17,7 +17,6 @@ class LimitedKey:
         self.unbanned_at: Milliseconds = NEVER
 
     def ask(self, times: int = 1, *, every: float = 0) -> Decision:
-        """Ask so many times, waiting ``every`` seconds before each; return the last decision."""
         for _ in range(times):
             self.clock.advance(every)
             decision, self.state = decide(
@@ -33,5 +32,4 @@ class LimitedKey:
         return decision
 
     def look(self) -> Decision:
-        """Return the windows as they stand."""
         return describe(self.state, self.limits, self.clock(), self.unbanned_at)

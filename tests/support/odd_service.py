@@ -35,7 +35,6 @@ class OddService:
     over: threading.Event = field(default_factory=threading.Event)
 
     def serve(self) -> None:
-        """Send all responses; stop listening before the last one."""
         for left, response in zip(
             reversed(range(len(self.responses))), self.responses, strict=True
         ):

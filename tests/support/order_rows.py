@@ -12,7 +12,6 @@ def order_row(
     reserved_until: int | None = None,
     **others: Value,
 ) -> Row:
-    """Return the row of an order; ``others`` are NULL by default."""
     fields: dict[str, Value] = dict(others)
     fields |= {"id": order_id, "pet_id": pet_id, "quantity": 1, "status": status}
     fields |= {"complete": status == "delivered", "placed_at": placed_at}

@@ -82,7 +82,6 @@ class _Reader(HTMLParser):
 
 
 def form_to(page: httpx.Response, path: str) -> PageForm:
-    """Return the only form of a page that goes to this path."""
     reader = _Reader()
     reader.feed(page.text)
     (form,) = (form for form in reader.forms if form.path == path)
@@ -90,7 +89,6 @@ def form_to(page: httpx.Response, path: str) -> PageForm:
 
 
 def form_of(page: httpx.Response, button: str) -> PageForm:
-    """Return the form of a page whose button has this text."""
     reader = _Reader()
     reader.feed(page.text)
     buttons = {form.button: form for form in reader.forms}
@@ -108,7 +106,6 @@ def buttons_of(page: httpx.Response) -> list[str]:
 async def press(
     visitor: Visitor, page: httpx.Response, button: str, **typed: str
 ) -> httpx.Response:
-    """Fill in a form of a page, press its button, and return the response."""
     form = form_of(page, button)
     return await visitor.post(form.path, **form.fields | typed)
 
@@ -116,7 +113,6 @@ async def press(
 async def succeed(
     visitor: Visitor, page: httpx.Response, button: str, **typed: str
 ) -> httpx.Response:
-    """Fill in a form, press its button, and return the page that it leads to."""
     form = form_of(page, button)
     return await visitor.submit(form.path, **form.fields | typed)
 

@@ -30,7 +30,6 @@ def hash_cheaply(patch: pytest.MonkeyPatch) -> None:
 
 
 async def add_with_password(service: Service, password: str = PASSWORD, **wanted: Any) -> int:
-    """Add a person who has set a password, and return the id."""
     fields = {"name": "Grace", "login": LOGIN, "role": "clerk"} | wanted
     person = await add_active(service.store, service.clock, **fields)
     hashed = await Passwords(CHEAP).hash(password)
@@ -42,7 +41,6 @@ async def add_with_password(service: Service, password: str = PASSWORD, **wanted
 async def sign_in(
     visitor: Visitor, login: str = LOGIN, password: str = PASSWORD, **others: str
 ) -> httpx.Response:
-    """Send the form with a login and a password."""
     return await visitor.post("/sign-in", login=login, password=password, **others)
 
 

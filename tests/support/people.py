@@ -28,7 +28,6 @@ async def add(
     environment: Environment = "production",
     **wanted: Any,
 ) -> Added:
-    """Add a person who is invited: Grace, a clerk, but for what is ``wanted``."""
     fields = {"name": "Grace", "login": "grace@shop.example", "role": "clerk"} | wanted
     return await store.write(add_person(PersonCreate(**fields), by.at(clock()), environment))
 
@@ -49,8 +48,6 @@ async def insert(
     environment: Environment,
     login: str = "",
 ) -> int:
-    """Add a person who has a password without any event, and return the id."""
-
     def inserted() -> Unit[int]:
         ((person_id,),) = yield new_caller("person")
         yield Statement(
@@ -72,12 +69,10 @@ async def set_some_password(store: Store, person_id: int, hashed: str = "no hash
 async def alter(
     store: Store, clock: Clock, person_id: int, *, by: Change = OPERATOR, **changes: Any
 ) -> Person:
-    """Change what is named of a person."""
     return await store.write(change_person(person_id, changes, by.at(clock())))
 
 
 async def invite(store: Store, clock: Clock, person_id: int, *, by: Change = OPERATOR) -> Added:
-    """Make an invitation for a person."""
     return await store.write(invite_person(person_id, by.at(clock())))
 
 

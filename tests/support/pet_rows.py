@@ -7,11 +7,9 @@ _SELECT = f"SELECT {PETS.columns} FROM pets"  # noqa: S608 - only names
 
 
 def select_pet(pet_id: int) -> Statement:
-    """Return the SELECT of one pet."""
     return Statement(f"{_SELECT} WHERE id = ?1", (pet_id,), name="select_pet")
 
 
 def select_pets(count: int, after: int = 0) -> Statement:
-    """Return the SELECT of the first ``count`` pets with an id above ``after``."""
     sql = f"{_SELECT} WHERE id > ?1 ORDER BY id LIMIT ?2"
     return Statement(sql, (after, count), name="select_pets")

@@ -88,7 +88,6 @@ def _signal(processes: list[int], number: signal.Signals) -> None:
 
 
 def database_name(url: str) -> str:
-    """Return the name of the database at ``url``."""
     return url.rpartition("/")[2]
 
 
@@ -101,7 +100,6 @@ class Psql:
         )
 
     def run(self, statements: str) -> None:
-        """Run ``statements``, and return once they have run."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{statements}; SELECT 'they have run';\n")
@@ -110,7 +108,6 @@ class Psql:
             assert self._process.poll() is None
 
     def close(self, statements: str = "") -> None:
-        """Run the last ``statements``, and return once it has ended."""
         self._process.communicate(statements, timeout=30)
 
 
@@ -148,7 +145,6 @@ class PostgresServer:
         self.start()
 
     def start(self) -> None:
-        """Start it, and return once it takes connections."""
         settings = " ".join(f"-c {name}='{value}'" for name, value in self._settings.items())
         self.run(
             *("pg_ctl", "start", "-w", "-D", str(self.data), "-l", str(self.folder / "log")),
@@ -156,11 +152,9 @@ class PostgresServer:
         )
 
     def stop(self, mode: str = "fast") -> None:
-        """Stop it, and return once it is gone."""
         self.run("pg_ctl", "stop", "-w", "-m", mode, "-D", str(self.data))
 
     def kill(self) -> None:
-        """End every process of it at once."""
         processes = self._processes()
         _signal(processes, signal.SIGKILL)
         assert within(30, lambda: not any(Path(f"/proc/{number}").exists() for number in processes))
@@ -172,11 +166,9 @@ class PostgresServer:
             yield
 
     def is_running(self) -> bool:
-        """Return whether it is there."""
         return (self.data / "postmaster.pid").exists()
 
     def remove(self) -> None:
-        """Stop it and delete its folder."""
         if self._emptier is not None:
             self._emptier.close()
         if self.is_running():
@@ -184,11 +176,9 @@ class PostgresServer:
         shutil.rmtree(self.folder)
 
     def url(self, database: str = "postgres", user: str = "petstore") -> str:
-        """Return the address of a database."""
         return f"postgresql://{user}@127.0.0.1:{self.port}/{database}"
 
     def new_database(self, options: str = "") -> str:
-        """Make an empty database and return its address."""
         name = f"petstore_{next(self._numbers)}"
         self.sql(f"CREATE DATABASE {name} {options}")
         return self.url(name)
@@ -199,7 +189,6 @@ class PostgresServer:
         return self.new_database(f"TEMPLATE {self._template} STRATEGY FILE_COPY")
 
     def emptied_store(self) -> str:
-        """Empty the store that tests have one after another, and return its address."""
         url, psql = self._reused
         psql.run(_EMPTY)
         return url
@@ -219,13 +208,11 @@ class PostgresServer:
         return url, psql
 
     def guarded_url(self, url: str, password: str = PASSWORD) -> str:
-        """Return the address of the database at ``url`` for the user ``GUARDED``."""
         if not self.sql(f"SELECT 1 FROM pg_roles WHERE rolname = '{GUARDED}'"):  # noqa: S608
             self.sql(f"CREATE ROLE {GUARDED} SUPERUSER LOGIN PASSWORD '{PASSWORD}'")
         return url.replace("petstore@", f"{GUARDED}:{password}@")
 
     def sql(self, statements: str, database: str = "postgres") -> str:
-        """Run ``statements`` and return the rows of the last, without ornament."""
         return subprocess.run(
             [*self.psql(database), "-c", statements],
             check=True,
@@ -236,7 +223,6 @@ class PostgresServer:
 
     @contextmanager
     def transaction(self, database: str, statements: str) -> Iterator[None]:
-        """Run ``statements`` in a transaction that is committed when the block ends."""
         psql = Psql(self.psql(database))
         psql.run(f"BEGIN; {statements}")
         try:
@@ -245,12 +231,10 @@ class PostgresServer:
             psql.close("COMMIT;\n")
 
     def psql(self, database: str = "postgres") -> list[str]:
-        """Return the command that takes SQL for ``database``."""
         options = ("-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", self.url(database))
         return [str(programs() / "psql"), *options]
 
     def backends(self) -> list[int]:
-        """Return the processes that serve a connection of the service."""
         return list(map(int, self.sql(f"SELECT pid {_CONNECTIONS}").split()))
 
     def cut_connections(self) -> None:
@@ -258,7 +242,6 @@ class PostgresServer:
         self.sql(f"SELECT pg_terminate_backend(pid) {_CONNECTIONS}")
 
     def run(self, program: str, *arguments: str) -> None:
-        """Run a program of PostgreSQL to its end, as the user that may."""
         options: dict[str, Any] = {}
         if self._account:
             account = self._account

@@ -67,7 +67,6 @@ def _is_free(port: int) -> bool:
 def petstore(
     *arguments: str, cwd: Path, env: dict[str, str] | None = None, **options: Any
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command ``petstore`` to its end and return its exit status and output."""
     return subprocess.run(
         [sys.executable, "-m", "petstore", *arguments],
         cwd=cwd,
@@ -81,7 +80,6 @@ def petstore(
 
 
 def is_ready(url: str) -> bool:
-    """Return whether a service at ``url`` is ready."""
     # It is asked a hundred times a second, and httpx takes ten times as long.
     connection = HTTPConnection(urlsplit(url).netloc, timeout=30)
     try:
@@ -139,7 +137,6 @@ class ServerProcess:
             )
 
     def command(self) -> list[str]:
-        """Return the command that starts it."""
         return [
             *(sys.executable, "-m", "petstore", "serve", "--port", str(self.port)),
             *("--database", self.database, "--log-format", "json"),
@@ -148,17 +145,14 @@ class ServerProcess:
         ]
 
     def environment(self) -> dict[str, str]:
-        """Return its environment variables."""
         return self._env
 
     @property
     def url(self) -> str:
-        """The address of the service, without ``/v1``."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def worker(self) -> int:
-        """The id of the only process that serves."""
         (worker,) = self.workers()
         return worker
 
@@ -169,7 +163,6 @@ class ServerProcess:
         return sorted(int(pid) for file in children for pid in file.read_text().split())
 
     def wait_until_ready(self, seconds: float = 30) -> None:
-        """Wait until ``/readyz`` returns 200."""
         assert within(seconds, self._is_ready), "the service did not get ready"
 
     def _is_ready(self) -> bool:
@@ -193,11 +186,9 @@ class ServerProcess:
         return issued.stdout.strip()
 
     def log_lines(self) -> list[dict[str, Any]]:
-        """Return what was logged so far."""
         return [json.loads(line) for line in self.log_path.read_text().splitlines()]
 
     def stop(self, seconds: float = 30) -> int:
-        """Send the stop signal, wait for the end and return the exit status."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         status = self.process.wait(seconds)
@@ -205,13 +196,11 @@ class ServerProcess:
         return status
 
     def restart(self, *arguments: str) -> None:
-        """Stop it, and start it again with other ``arguments`` if any are given."""
         assert self.stop() == 0
         self.arguments = arguments or self.arguments
         self._start()
 
     def kill(self) -> None:
-        """End every process of the service at once, as a power cut would."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(30)
         self._close()

@@ -12,20 +12,15 @@ class ConnectionEnded(Exception):
 
 
 class RawResponse(NamedTuple):
-    """One response from the wire; field names in lower case."""
-
     status: int
     fields: dict[str, str]
     body: bytes
 
     def json(self) -> Any:
-        """Return the body decoded."""
         return json.loads(self.body)
 
 
 class RawSocket:
-    """One connection to the service on ``port`` of the loopback address."""
-
     def __init__(self, port: int, seconds: float = 30) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), seconds)
         self._received = b""
@@ -37,7 +32,6 @@ class RawSocket:
         self.close()
 
     def close(self) -> None:
-        """Drop the connection, whatever is under way."""
         self._socket.close()
 
     def is_silent(self, seconds: float = 0.3) -> bool:
@@ -50,7 +44,6 @@ class RawSocket:
             self._socket.sendall(data)
 
     def begin_post(self, token: str) -> None:
-        """Send a POST without its body; the service waits for it."""
         self.send(
             b"POST /v1/pets HTTP/1.1\r\nHost: petstore\r\nExpect: 100-continue\r\n"
             + f"Authorization: Bearer {token}\r\nContent-Length: 9\r\n\r\n".encode()
@@ -58,7 +51,6 @@ class RawSocket:
         assert self.read_response().status == 100
 
     def finish_sending(self) -> None:
-        """Shut down the sending side, and go on reading."""
         self._socket.shutdown(socket.SHUT_WR)
 
     def read_response(self, *, to_head: bool = False) -> RawResponse:
@@ -82,7 +74,6 @@ class RawSocket:
         return RawResponse(int(status_line.split(" ")[1]), fields, body)
 
     def rest(self) -> bytes:
-        """Read until the service closes the connection, and return the bytes."""
         try:
             while True:
                 self._receive()

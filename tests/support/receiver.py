@@ -26,7 +26,6 @@ class Receiving(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where it listens."""
         return f"http://127.0.0.1:{self.server_port}"
 
 
@@ -47,7 +46,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def receiving(*statuses: int) -> Iterator[Receiving]:
-    """Receive until the block ends."""
     with Receiving(*statuses) as receiver:
         thread = Thread(target=receiver.serve_forever, args=(0.01,))
         thread.start()

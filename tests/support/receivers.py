@@ -23,15 +23,12 @@ Behaviour: TypeAlias = Callable[["Request", Writer], Awaitable[None]]
 
 
 class Request(NamedTuple):
-    """A request that a receiver got."""
-
     line: str
     headers: dict[str, str]
     body: bytes
 
     @property
     def event(self) -> dict[str, Any]:
-        """The event in the body."""
         event: dict[str, Any] = json.loads(self.body)
         return event
 
@@ -51,8 +48,6 @@ class _Patient(Webhook):
 
 
 class Receiver:
-    """An endpoint that does as ``behaviour`` says, and remembers the requests."""
-
     def __init__(self, behaviour: Behaviour) -> None:
         self.behaviour = behaviour
         self.requests: list[Request] = []
@@ -62,16 +57,13 @@ class Receiver:
 
     @property
     def url(self) -> str:
-        """The address of the endpoint."""
         return f"http://127.0.0.1:{self.port}/hooks"
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """The events that it got, in their order."""
         return [request.event for request in self.requests]
 
     async def serve(self, reader: Reader, writer: Writer) -> None:
-        """Serve one connection."""
         self.connections += 1
         self.under_way += 1
         try:
@@ -89,8 +81,6 @@ class Receiver:
 
 
 def saying(response: bytes) -> Behaviour:
-    """Return what responds with these bytes."""
-
     async def respond(_: Request, writer: Writer) -> None:
         writer.write(response)
 
@@ -98,12 +88,10 @@ def saying(response: bytes) -> Behaviour:
 
 
 async def silent(_: Request, writer: Writer) -> None:
-    """Never respond."""
     await writer.wait_closed()
 
 
 async def reset(_: Request, writer: Writer) -> None:
-    """Reset the connection."""
     sock: socket.socket = writer.get_extra_info("socket")
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
@@ -113,7 +101,6 @@ async def reset(_: Request, writer: Writer) -> None:
 async def receiving(
     behaviour: Behaviour | bytes = OK, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[Receiver]:
-    """Run an endpoint until the block ends."""
     receiver = Receiver(saying(behaviour) if isinstance(behaviour, bytes) else behaviour)
     tasks: set[asyncio.Task[None]] = set()
 

@@ -42,11 +42,9 @@ class RedisServer:
 
     @property
     def url(self) -> str:
-        """The address of the server."""
         return f"redis://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Start the server, empty, and wait until it responds."""
         configuration = self.folder / "redis.conf"
         configuration.write_text("\n".join(self._configuration))
         with (self.folder / "log").open("ab") as log:
@@ -75,27 +73,22 @@ class RedisServer:
             return client.execute_command(*command)
 
     def pause(self) -> None:
-        """Make the server hang: it accepts connections and never responds."""
         self.process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on."""
         self.process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """End the server at once, as a power cut would."""
         self.process.kill()
         self.process.wait()
 
     def remove(self) -> None:
-        """End the server and leave nothing behind."""
         self.kill()
         shutil.rmtree(self.folder)
 
 
 @contextmanager
 def redis_server(*lines: str) -> Iterator[RedisServer]:
-    """Run a server until the block ends."""
     server = RedisServer(*lines)
     try:
         yield server

@@ -29,7 +29,6 @@ class Echo:
         self.is_shared = False
 
     async def __call__(self, request: Request, receive: Receive) -> Response:
-        """Respond to one request."""
         if request.refusal is not None:
             status = request.refusal.status
             return Response(status, b"", [b"content-length: 0"], is_last=True)
@@ -68,7 +67,6 @@ class Served:
 
     @property
     def connections(self) -> int:
-        """How many connections are open."""
         return self._server.connections
 
     def stop(self) -> None:
@@ -91,7 +89,6 @@ class Served:
 
 @contextmanager
 def served(app: Echo, **limits: Any) -> Iterator[Served]:
-    """Serve ``app`` until the block ends."""
     server = Served(app, **limits)
     server.thread.start()
     server.has_begun.wait()  # connections made before have larger buffers

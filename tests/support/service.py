@@ -18,14 +18,11 @@ SERVICE_URL = "http://petstore.test"
 
 @dataclass
 class Service(BareApp):
-    """A running service and what a test needs to talk to it."""
-
     client: httpx.AsyncClient
 
     async def request(
         self, method: str, path: str, token: str | None = None, **options: Any
     ) -> httpx.Response:
-        """Send one request, with ``token`` as its bearer token."""
         headers = httpx.Headers(options.pop("headers", None))
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"

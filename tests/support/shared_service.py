@@ -9,8 +9,6 @@ from support.process import ServerProcess
 
 
 class SharedService(ServerProcess):
-    """``petstore serve --database …``; it logs into ``folder``."""
-
     def __init__(self, folder: Path, database: str, *arguments: str, **options: Any) -> None:
         super().__init__(folder, "--database", database, *arguments, **options)
         self.database = database
@@ -20,7 +18,6 @@ class SharedService(ServerProcess):
 def shared_service(
     folder: Path, database: str, *arguments: str, **options: Any
 ) -> Iterator[SharedService]:
-    """Run the service until the block ends."""
     service = SharedService(folder, database, *arguments, **options)
     try:
         service.wait_until_ready()

@@ -27,7 +27,6 @@ class Shop:
         return CliRunner().invoke(main, words, env=self.environment | environment)
 
     def succeed(self, *arguments: object, **environment: str) -> str:
-        """Run it to exit status 0 and return what it prints."""
         result = self(*arguments, **environment)
         assert result.exit_code == 0, result.output
         return result.stdout

@@ -42,12 +42,17 @@ class Way(FakeServer):
 
     port: int = 0
     callers: list[asyncio.StreamWriter] = field(default_factory=list)
+    forgotten: int = 0  # how many of the connections, the oldest
+
+    def forget(self) -> None:
+        """Drop whatever is sent on the connections of now, as a firewall does with idle ones."""
+        self.forgotten = len(self.callers)
 
     def cut(self) -> None:
-        """End every connection that goes this way; later ones may."""
         for caller in self.callers:
             caller.close()
         self.callers.clear()
+        self.forgotten = 0
 
 
 @asynccontextmanager
@@ -55,17 +60,22 @@ async def way_to(port: int, delay: float = 0) -> AsyncIterator[Way]:
     """Run a server that hands everything on to the one at ``port``, and back after ``delay``."""
     serving: list[asyncio.Future[tuple[None, None]]] = []
 
-    async def hand_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def hand_on(
+        caller: asyncio.StreamWriter, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         while heard := await reader.read(2**20):
             way.heard.append(heard)
             await asyncio.sleep(delay)
-            writer.write(heard)
+            if caller not in way.callers[: way.forgotten]:
+                writer.write(heard)
         writer.close()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         way.callers.append(writer)
         there, back = await asyncio.open_connection("127.0.0.1", way.port)
-        serving.append(asyncio.gather(hand_on(reader, back), hand_on(there, writer)))
+        serving.append(
+            asyncio.gather(hand_on(writer, reader, back), hand_on(writer, there, writer))
+        )
         await serving[-1]
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)

@@ -10,7 +10,6 @@ from support.visitor import SAME_ORIGIN
 
 
 def issue_for_console(shop: ServerProcess) -> str:
-    """Issue a key with every scope, and return its token."""
     return shop.issue("enterprise", *(word for scope in SCOPES for word in ("--scope", scope)))
 
 

@@ -20,7 +20,6 @@ class RecordingStore:
         """Tell nothing: the statements of a store that cannot tell are recorded too."""
 
     async def read(self, statement: Statement) -> list[Row]:
-        """Record one statement."""
         self.statements.append(statement)
         return self._rows.get(statement.name, [])
 

@@ -29,8 +29,6 @@ _ORDER_MOVES = {
 
 
 class Ask(NamedTuple):
-    """A request."""
-
     method: str
     target: str
     body: Record | None = None
@@ -38,15 +36,11 @@ class Ask(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """Its response."""
-
     status: int
     content: Any
 
 
 class Refused(Exception):
-    """The response is an error."""
-
     def __init__(self, status: int, code: str) -> None:
         self.reply = Reply(status, code)
 
@@ -67,7 +61,6 @@ class StoreModel:
     sold: dict[int, int] = field(default_factory=dict)  # the category, by order
 
     def respond(self, ask: Ask) -> Reply:
-        """Apply ``ask`` and return its response."""
         self._lapse()
         kept = self.kept.get(ask.idempotency_key or "")
         if kept is not None and kept[2] > self.now - _DAY:

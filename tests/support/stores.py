@@ -20,7 +20,6 @@ CONNECTIONS = 10
 
 
 def address_of(address: str | Path) -> str:
-    """Return the address of a store: of a SQLite file, if ``place`` is a path."""
     return address if isinstance(address, str) else f"sqlite:///{address}"
 
 
@@ -44,7 +43,6 @@ def _new_file() -> bytes:
 
 @asynccontextmanager
 async def open_store(address: str | Path, timeout_ms: int = 10_000) -> AsyncIterator[Any]:
-    """Open the ``Store`` at an address, or in a SQLite file, made if it is not there."""
     store = store_at(address_of(address), timeout_ms, CONNECTIONS)
     if not is_postgres(address_of(address)):
         migrate(store, sqlite_path(address_of(address)))

@@ -18,12 +18,10 @@ LONGEST = 60
 
 @cache
 def trees() -> dict[Path, ast.Module]:
-    """Return the syntax tree of each module."""
     return {path: ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
 
 
 def long_functions() -> list[str]:
-    """Return the functions of more than ``LONGEST`` lines, docstrings and decorators apart."""
     return [
         f"{path.relative_to(ROOT)}:{node.lineno} {node.name} {lines}"
         for path, tree in trees().items()
@@ -34,7 +32,6 @@ def long_functions() -> list[str]:
 
 
 def classes_named_twice() -> list[str]:
-    """Return the names that two classes have."""
     names = Counter(
         node.name
         for tree in trees().values()

@@ -29,7 +29,6 @@ class Shown(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What it showed, without escape sequences."""
         return _without_escapes(self.raw)
 
 
@@ -110,11 +109,9 @@ class Terminal:
         return _without_escapes(self.raw)
 
     def wait_for(self, text: str, seconds: float = 30) -> None:
-        """Wait until ``text`` was shown."""
         assert within(seconds, lambda: text in self.text), f"no {text!r} in {self.text!r}"
 
     def wait(self, seconds: float = 30) -> int:
-        """Wait for the end of the command and return its exit status."""
         status = self.process.wait(seconds)
         self._reader.join()
         return status

@@ -39,7 +39,6 @@ class VirtualTime:
         await over.wait()
 
     def leave(self) -> None:
-        """One thread or task has ended."""
         with self._lock:
             self._workers -= 1
             self._move_if_all_sleep()
@@ -60,8 +59,6 @@ class VirtualTime:
             heapq.heappop(self._sleeping)[2]()
 
     def run_threads(self, work: Callable[[int], None]) -> None:
-        """Run ``work`` in as many threads as there are workers."""
-
         def run(number: int) -> None:
             try:
                 work(number)
@@ -75,8 +72,6 @@ class VirtualTime:
             thread.join()
 
     async def run_tasks(self, work: Callable[[int], Coroutine[Any, Any, None]]) -> None:
-        """Run ``work`` in as many tasks as there are workers."""
-
         async def run(number: int) -> None:
             try:
                 await work(number)

@@ -9,8 +9,8 @@ import httpx
 
 from petstore.databases.contract import read_unit
 from petstore.keys.model import ROLES, SCOPES, Role
+from petstore.people.model import Browser
 from petstore.people.store import begin_session, find_account
-from petstore.sessions.model import Browser
 from support.people import insert
 from support.service import Service
 
@@ -28,18 +28,15 @@ class Visitor:
     key_id: int
 
     async def get(self, path: str, **query: Any) -> httpx.Response:
-        """Open a page; ``path`` is relative to ``/console``."""
         return await self.client.get(f"/console{path}", params=query or None, headers=SAME_ORIGIN)
 
     async def post(self, path: str, files: Any = None, **fields: Any) -> httpx.Response:
-        """Send a form, and return the response without following a redirect."""
         target = f"/console{path}"
         # A browser names the type of a form without fields, too.
         headers = SAME_ORIGIN if files else SAME_ORIGIN | FORM
         return await self.client.post(target, data=fields, files=files, headers=headers)
 
     async def submit(self, path: str, **fields: Any) -> httpx.Response:
-        """Send a form that is accepted, and return the page that it leads to."""
         response = await self.post(path, **fields)
         assert response.status_code == 303, response.text
         return await self.client.get(response.headers["location"])
@@ -101,7 +98,6 @@ async def signed_in_person(
 
 
 async def signed_in_again(service: Service, person_id: int) -> Visitor:
-    """Return an active person at the console, with a browser of their own."""
     account = await read_unit(service.store, find_account(person_id))
     assert account is not None
     unit = begin_session(account.caller, account.credential, service.clock(), Browser())

@@ -18,8 +18,6 @@ def within(seconds: float, happened: Callable[[], object]) -> bool:
 
 
 async def eventually(happened: Callable[[], object], seconds: float = 30) -> None:
-    """Wait until ``happened``, sync or async, is true; fail after ``seconds``."""
-
     async def has_happened() -> object:
         outcome = happened()
         return await outcome if isawaitable(outcome) else outcome

@@ -36,7 +36,6 @@ async def issue_key(store: Store, **wanted: Any) -> Caller:
 
 
 async def add_webhook(store: Store, key: Caller, *types: str) -> IssuedSecret:
-    """Create a webhook of a key, for all events unless types are named."""
     new = WebhookCreate(URL, frozenset(types))
     return await store.write(create_webhook(new, key.id, NOW))
 

@@ -10,7 +10,6 @@ BUDGET = ROOT / "weight.toml"
 
 
 def main() -> int:
-    """Print each weight beside its budget; return 1 if one is above it."""
     is_too_heavy = False
     for name, part in tomllib.loads(BUDGET.read_text(encoding="utf-8")).items():
         weight, budget = sum(_weight_of(path) for path in _files(*part["files"])), part["budget"]
@@ -28,7 +27,6 @@ def _files(*patterns: str) -> list[Path]:
 
 
 def _weight_of(path: Path) -> int:
-    """Return the lines of a Python file, the words of any other."""
     text = path.read_text(encoding="utf-8")
     return text.count("\n") if path.suffix == ".py" else len(text.split())
 

@@ -20,7 +20,7 @@ def call(command: Command, *user_agents: str, at: Milliseconds | None = None) ->
 
     async def save() -> None:
         async with open_store(command.database) as store:
-            counter, hour = Counter(store, system_clock), first_hour(now // DAY)
+            counter, hour = Counter(store), first_hour(now // DAY)
             for key_id, user_agent in enumerate(user_agents, 1):
                 latest = (now, user_agent.encode(), f"r{key_id}")
                 counter.count("deprecated", key_id, "getPet", hour, latest)

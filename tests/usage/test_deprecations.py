@@ -10,8 +10,7 @@ from petstore.databases.contract import Store
 from petstore.databases.pages import Page
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import SCOPES
-from petstore.usage.counter import Counter, first_hour
-from petstore.usage.deprecated import KeyDeprecatedUse, list_uses
+from petstore.usage.counter import Counter, KeyDeprecatedUse, first_hour, list_uses
 from petstore.usage.operations import deprecated_operations
 from support.keys import issue
 from support.manual_clock import ManualClock
@@ -70,6 +69,12 @@ async def test_every_call_with_a_valid_key_counts_whatever_its_outcome(service: 
     assert outcomes == [200, 404, 404, 404]
     (use,) = await deprecated(service, key.token)
     assert use["calls"] == 4
+
+
+async def test_a_call_without_the_scope_counts(service: Service) -> None:
+    key = await service.issue(scopes=frozenset())
+    assert await get_pet(service, key.token) == 403
+    assert [use["calls"] for use in await deprecated(service, key.token)] == [1]
 
 
 async def test_a_call_that_is_not_admitted_does_not_count(service: Service) -> None:
@@ -145,7 +150,7 @@ class Calls:
 
     def __init__(self, store: Store, clock: ManualClock) -> None:
         self._store, self._clock = store, clock
-        self.counter = Counter(store, clock)
+        self.counter = Counter(store)
 
     async def call(self, *operations: str, key_id: int = 1, user_agent: bytes = b"") -> None:
         now = self._clock()

@@ -92,6 +92,16 @@ async def test_usage_requests_do_not_count_against_the_limit(service: Service) -
     assert response.json()["days"][-1]["requests"] == 3
 
 
+async def test_usage_works_while_the_limit_is_reached(service: Service) -> None:
+    key = await service.issue(per_minute=2)
+    await spend(service, key.token, 5)
+    response = await service.request("GET", "/v1/usage", key.token)
+    assert response.status_code == 200
+    assert response.headers["X-RateLimit-Remaining"] == "0"
+    assert response.json()["minute"] == {"limit": 2, "remaining": 0, "reset": NOON + 60}
+    assert response.json()["days"][-1]["requests"] == 2
+
+
 async def test_a_banned_key_can_get_its_usage_and_the_end_of_its_ban(service: Service) -> None:
     key = await service.issue(per_minute=1)
     await spend(service, key.token, 2)

@@ -5,10 +5,12 @@ import re
 import pytest
 
 from petstore.clock import HOUR, MINUTE
-from petstore.keys.store import MAX_OWN_ROTATIONS
-from petstore.limits.decide import BanRules
+from support.keys import rotate
 from support.service import Service
 from support.visitor import Visitor, owner_of_key, signed_in
+
+OLD_TOKEN_KEEPS = {"graceSeconds": "3600"}
+
 
 pytestmark = pytest.mark.anyio
 
@@ -50,22 +52,7 @@ async def test_the_meters_show_the_usage_and_viewing_them_counts_against_no_limi
         words = await usage_of(owner)
         assert re.search("This minute: 50 of 60 . nearly at the limit", words)
         assert "Today: 50 of 1000 " in words
-        assert re.search(r"\( \d+ (?:s|min) left \).* \( \d+ h( \d+ min)? left \)", words)
-
-
-async def test_a_ban_is_shown_with_its_end_and_advice(service: Service) -> None:
-    owner = await owner_of_key(service, plan="free", scopes=frozenset({"pets:read"}))
-    limit = 60 + BanRules().threshold(60)
-    for _ in range(limit):
-        await service.request("GET", "/v1/pets", owner.token)
-    service.clock.now += 2_000
-    for _ in range(limit):
-        await service.request("GET", "/v1/pets", owner.token)
-    words = await usage_of(owner)
-    assert "This key is banned until" in words
-    assert "5 min left" in words
-    assert "an administrator of the keys can lift it" in words
-    assert "/docs/limits#back-off" in (await owner.get("/usage")).text
+        assert words.count("Resets at") == 2
 
 
 # What ends
@@ -87,6 +74,20 @@ async def test_deprecated_calls_are_shown_with_their_sunset_and_replacement(
     assert "5 Dec 2030, 00:00" in words
 
 
+async def test_the_page_shows_the_fields_of_the_key_and_never_its_token(service: Service) -> None:
+    owner = await owner_of_key(
+        service,
+        name="Kennel <i>",
+        scopes=frozenset({"pets:read"}),
+        allowed_networks=("127.0.0.0/8",),
+    )
+    response = await owner.get("/account")
+    assert "Kennel &lt;i&gt;" in response.text
+    words = text_of(response.text)
+    assert "Networks 127.0.0.0/8 Token expires never Permissions See pets and categories" in words
+    assert owner.token not in response.text
+
+
 # The key
 
 
@@ -97,6 +98,13 @@ async def test_an_approaching_expiry_is_shown(service: Service, days: int, times
     assert words.count("Your token expires at") == times
     assert words.count(f"( {days} days left )") == times
     assert "Token expires never" not in text_of((await owner.get("/account")).text)
+
+
+async def test_a_leaked_token_ends_at_once_and_a_planned_change_asks_when(staff: Visitor) -> None:
+    html = (await staff.get("/usage")).text
+    leaked, planned = html.split('action="/console/usage/rotate"')[1:3]
+    assert 'type="hidden" name="graceSeconds" value="0"' in leaked
+    assert re.findall(r'<option value="(\d+)">', planned) == ["86400", "604800", "3600"]
 
 
 # Rotation
@@ -122,16 +130,23 @@ async def test_a_rotation_shows_the_token_once_and_the_session_ends_with_the_old
     assert (await staff.get("/usage")).status_code == 200
 
 
-async def test_the_page_says_when_the_key_can_rotate_itself_again(service: Service) -> None:
-    owner = await owner_of_key(service, scopes=frozenset())
-    for _ in range(MAX_OWN_ROTATIONS):
-        page = await owner.post("/usage/rotate", graceSeconds="0")
-        assert (await owner.post("/sign-in", key=shown_token(page.text))).status_code == 303
-    refused = await owner.post("/usage/rotate", graceSeconds="0")
-    assert refused.status_code == 429
-    assert "This key has rotated itself 5 times today, the maximum" in refused.text
-    assert refused.headers["retry-after"] == "43200"
-    assert (await owner.get("/usage")).status_code == 200
+@pytest.mark.parametrize("grace", ["soon", "9" * 5000])
+async def test_a_refused_rotation_says_why_and_rotates_nothing(
+    service: Service, staff: Visitor, grace: str
+) -> None:
+    page = await staff.post("/usage/rotate", graceSeconds=grace)
+    assert page.status_code == 400
+    assert "expected an integer from 0" in page.text
+    assert (await service.request("GET", "/v1/pets", staff.token)).status_code == 200
+
+
+async def test_a_token_in_its_grace_period_cannot_rotate_its_key(
+    service: Service, staff: Visitor
+) -> None:
+    await rotate(service.store, service.clock, staff.key_id, 60 * MINUTE)
+    page = await staff.post("/usage/rotate", **OLD_TOKEN_KEEPS)
+    assert page.status_code == 403
+    assert "token was replaced; use the newest token" in page.text
 
 
 # Refused by a limit
@@ -144,7 +159,7 @@ async def test_the_newest_24_refused_rows_are_shown_in_words(service: Service) -
     for name in ("listPets", "listPets", "", "ofAnotherVersion"):
         counter.count("refused", owner.key_id, name, hour)
     words = await usage_of(owner)
-    for row in ("List pets 2", "A path or a method that there is not 1", "ofAnotherVersion 1"):
+    for row in ("List pets 2", "Unknown path or method 1", "ofAnotherVersion 1"):
         assert f"1 Dec 2026, 12:00 {row}" in words
     for hours in range(1, 23):
         counter.count("refused", owner.key_id, "listPets", hour - hours)

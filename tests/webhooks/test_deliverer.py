@@ -189,6 +189,17 @@ async def test_each_event_arrives_once_and_signed_as_in_the_feed(
     }
 
 
+async def test_a_webhook_gets_the_types_that_it_wants(
+    store: Store, clock: ManualClock, key_id: int, receiver: Receiver
+) -> None:
+    await add_webhook(store, key_id, receiver.url, "pet.updated pet.deleted")
+    await add_pets(store)
+    await rename(store, 1, "Rex")
+    async with delivering(store, clock):
+        await settled(store, 1)
+    assert [event["type"] for event in receiver.events] == ["pet.updated"]
+
+
 async def test_a_webhook_gets_key_events_only_of_its_own_key(
     store: Store, clock: ManualClock, receiver: Receiver
 ) -> None:

@@ -18,6 +18,7 @@ from petstore.webhooks.store import (
     LEASE,
     LeasedWebhook,
     active_webhooks,
+    release_leases,
     take_leases,
 )
 from support.changes import create_pets
@@ -84,6 +85,14 @@ async def test_a_lease_from_before_the_clock_was_set_back_is_available(
     assert await webhook_row(store, "leased_until") == (clock() + LEASE,)
 
 
+async def test_a_lease_is_renewed_by_its_owner(store: Store, clock: ManualClock) -> None:
+    await add_webhooks(store, clock, 1)
+    await take(store, clock, "one")
+    clock.advance(10)
+    assert await take(store, clock, "one") == {1}
+    assert await webhook_row(store, "leased_until") == (clock() + LEASE,)
+
+
 async def test_at_most_fifty_webhooks_are_leased_at_once(store: Store, clock: ManualClock) -> None:
     await add_webhooks(store, clock, 60)
     first = await take(store, clock, "one")
@@ -91,6 +100,13 @@ async def test_at_most_fifty_webhooks_are_leased_at_once(store: Store, clock: Ma
     second = await take(store, clock, "other")
     assert len(second) == 10
     assert not first & second
+
+
+async def test_a_released_lease_is_available_at_once(store: Store, clock: ManualClock) -> None:
+    await add_webhooks(store, clock, 1)
+    await take(store, clock, "one")
+    await store.write(release_leases("one"))
+    assert await take(store, clock, "other") == {1}
 
 
 async def test_only_the_owner_of_a_lease_creates_deliveries(

@@ -13,6 +13,7 @@ from petstore.errors import InvalidBody, InvalidWebhookUrl, UnknownEventType
 from petstore.events.model import EVENT_TYPES, scope_of
 from petstore.keys.model import DEFAULT_SCOPES, SCOPES
 from petstore.webhooks.model import (
+    MAX_WEBHOOKS,
     Networks,
     SecretRotation,
     WebhookCreate,
@@ -164,6 +165,14 @@ def test_an_invalid_value_is_refused_naming_the_field(
 )
 def test_a_value_at_a_limit_is_accepted(struct: type, members: dict[str, Any]) -> None:
     assert decode_json(json.dumps(members).encode(), struct) == convert(members, struct)
+
+
+def test_an_old_secret_signs_for_a_day_by_default() -> None:
+    assert SecretRotation().grace_seconds == 86_400
+
+
+def test_a_key_has_at_most_16_webhooks() -> None:
+    assert MAX_WEBHOOKS == 16
 
 
 def test_types_are_sorted_and_deduplicated() -> None:

@@ -87,6 +87,14 @@ async def rows(service: Service, sql: str) -> list[Any]:
     return await service.store.read(Statement(sql))
 
 
+async def test_a_key_has_the_webhooks_scope_only_if_it_is_named(service: Service) -> None:
+    usual = await sender(service)
+    response = await usual("POST", "/webhooks", json=BODY)
+    assert "webhooks:write" in assert_error(response, 403, "missing_scope")
+    named = await sender(service, scopes=frozenset({"webhooks:write"}))
+    assert (await create(named))["id"] == 1
+
+
 # Keys
 
 
@@ -153,6 +161,14 @@ async def test_failing_webhooks_are_listed_alone(service: Service, send: Send) -
     assert [(each["id"], each["failingSince"]) for each in rest.json()] == [(4, None)]
     response = await send("GET", "/webhooks?failing=false")
     assert assert_error(response, 400, "invalid_parameter").startswith("failing: expected true")
+
+
+async def test_webhooks_of_the_other_environment_are_not_seen(service: Service, send: Send) -> None:
+    await create(await sender(service, scopes=MANAGER))
+    await service.store.write(do("UPDATE webhooks SET environment = 'staging'"))
+    assert_error(await send("GET", "/webhooks/1"), 404, "not_found")
+    assert_error(await send("PATCH", "/webhooks/1", json={"enabled": False}), 404, "not_found")
+    assert (await send("GET", "/webhooks")).json() == []
 
 
 @pytest.mark.parametrize(("method", "rest"), [each for each in BY_ID if each[1] != "/deliveries"])
@@ -284,6 +300,17 @@ async def test_a_rotated_secret_is_new_and_the_old_one_works_for_a_day(
     assert await secrets_of(service) == [rotated.json()["secret"]]
     ended = (await send("POST", "/webhooks/1/rotate", json={"graceSeconds": 0})).json()
     assert await secrets_of(service) == [ended["secret"]]
+
+
+async def test_without_a_grace_period_the_old_secret_ends_at_once(
+    service: Service, send: Send
+) -> None:
+    await create(send)
+    rotated = (await send("POST", "/webhooks/1/rotate", json={"graceSeconds": 0})).json()
+    assert await secrets_of(service) == [rotated["secret"]]
+    again = (await send("POST", "/webhooks/1/rotate", json={"graceSeconds": 604_800})).json()
+    service.clock.advance(604_800 - 1)
+    assert await secrets_of(service) == [again["secret"], rotated["secret"]]
 
 
 async def secrets_of(service: Service) -> list[str]:

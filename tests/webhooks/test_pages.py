@@ -41,13 +41,6 @@ async def test_the_owner_of_a_key_that_manages_keys_sees_its_own_webhooks_alone(
     assert (await owner.post("/webhooks/1/disable")).status_code == 404
 
 
-def value(page: httpx.Response, name: str) -> str:
-    """Return the value of the first hidden field of this name."""
-    found = re.search(rf'name="{name}" value="([^"]*)"', page.text)
-    assert found is not None, page.text
-    return found[1].replace("&#34;", '"')
-
-
 async def test_without_a_master_secret_webhooks_cannot_be_added(postgres_url: str) -> None:
     async with running_service(postgres_url, secret_file="") as service:
         page = await (await signed_in(service)).get("/webhooks")
@@ -128,7 +121,7 @@ async def test_a_conflict_shows_the_other_change_and_keeps_the_input(staff: Visi
     await succeed(staff, page, "Save", description="Other")
     late = await press(staff, page, "Save", description="Mine")
     assert late.status_code == 412
-    assert "Somebody else changed this webhook" in words(late)
+    assert "Another user changed this webhook" in words(late)
     assert conflict_of(late, "What it is for") == ["Till", "Other", "Mine"]
     saved = await succeed(staff, late, "Save mine anyway")
     assert form_of(saved, "Save").fields["description"] == "Mine"
@@ -174,6 +167,15 @@ async def test_missed_events_are_sent_since_a_time(service: Service, staff: Visi
     assert "Missed events are being sent." in words(sent)
     select = Statement("SELECT recovered_to FROM webhooks")
     assert await service.store.read(select) == [(2,)]  # behind that of the key and the first
+
+
+async def test_a_test_delivery_is_sent_once_however_often_the_button_is_pressed(
+    staff: Visitor,
+) -> None:
+    await create(staff)
+    for _ in range(2):
+        sent = await staff.submit("/webhooks/1/test", once="abc")
+        assert "A test is on its way." in words(sent)
 
 
 async def test_a_form_sent_twice_creates_one_webhook_and_one_secret(

@@ -1,10 +1,11 @@
 """Events that are sent to a webhook again: that of one delivery, and all that it has missed."""
 
 import pytest
+from msgspec.structs import replace
 
 from petstore.clock import DAY, SECOND, Milliseconds
 from petstore.databases.contract import Store
-from petstore.errors import EventNotKept, WebhookDisabled
+from petstore.errors import EventNotKept, NotFound, WebhookDisabled
 from petstore.events.model import ADMINISTRATORS
 from petstore.events.store import Change
 from petstore.keys.model import Caller
@@ -196,6 +197,25 @@ async def test_an_event_that_is_pending_becomes_due_and_has_no_second_delivery(
     await store.write(do("UPDATE webhook_deliveries SET due_at = 5"))
     await retried(store, key, 2)
     assert await deliveries(store, "due_at") == [(5,), (5,)]
+
+
+async def test_a_webhook_or_delivery_of_another_key_is_not_found(store: Store, key: Caller) -> None:
+    other = await issue_key(store)
+    await add_webhook(store, other)
+    key, other = (replace(each, scopes=frozenset({"webhooks:write"})) for each in (key, other))
+    await add_events(store, [NOW])
+    await add_deliveries(store, 2, "failed")
+    for caller, webhook_id, delivery_id, missing in (
+        (other, 1, 1, "webhook 1"),
+        (key, 2, 1, "webhook 2"),
+        (key, 1, 1, "delivery 1"),
+        (key, 3, 1, "webhook 3"),
+    ):
+        with pytest.raises(NotFound, match=rf"^there is no {missing}$"):
+            await retried(store, caller, delivery_id, webhook_id)
+    with pytest.raises(NotFound, match=r"^there is no webhook 2$"):
+        await begin(store, key, webhook_id=2)
+    assert len(await deliveries(store)) == 1
 
 
 async def test_a_disabled_webhook_gets_nothing_again(store: Store, key: Caller) -> None:

@@ -86,6 +86,11 @@ async def test_a_redirect_is_not_followed() -> None:
     assert elsewhere.connections == 0
 
 
+async def test_the_retry_after_of_a_response_is_returned() -> None:
+    head = b"HTTP/1.1 429 Slow down\r\nReTrY-aFtEr: 120\r\nContent-Length: 0\r\n\r\n"
+    assert await post(head) == EndpointResponse(429, "120", "")
+
+
 async def test_at_most_one_kibibyte_of_a_response_is_read() -> None:
     async def endless(_: Request, writer: Writer) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10000000\r\n\r\n")
@@ -142,6 +147,30 @@ async def test_a_status_counts_even_if_the_body_drips(monkeypatch: pytest.Monkey
 
 async def test_a_silent_receiver_fails_at_the_timeout() -> None:
     assert await failure(silent, 0.2) == "no response within 0.2 seconds"
+
+
+async def test_headers_that_drip_fail_at_the_timeout() -> None:
+    async def drip(_: Request, writer: Writer) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nx-drop: ")
+        while not writer.is_closing():
+            writer.write(b"x")
+            await asyncio.sleep(0.01)
+
+    assert await failure(drip, 0.2) == "no response within 0.2 seconds"
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        b"hello\r\n\r\n",
+        b"HTTP/1.1 OK\r\n\r\n",
+        b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 20_000,
+    ],
+    ids=["no HTTP", "no status", "an upgrade", "a head without end"],
+)
+async def test_a_malformed_response_is_a_failure(response: bytes) -> None:
+    assert await failure(response) == "the response is not valid HTTP/1.1"
 
 
 @pytest.mark.parametrize(
@@ -256,6 +285,16 @@ async def test_the_connection_uses_the_address_that_was_checked() -> None:
     # Asked once for each attempt: nothing resolves the name again to connect.
     assert asked == ["rebind.example"] * 3
     assert receiver.requests[0].headers["host"] == f"rebind.example:{receiver.port}"
+
+
+async def test_the_next_of_several_addresses_is_tried() -> None:
+    async with receiving() as receiver:
+
+        async def resolve(_: str) -> list[Address]:
+            return [ip_address("127.0.0.2"), ip_address("127.0.0.1")]
+
+        url = f"http://shop.example:{receiver.port}/"
+        assert (await Sender(resolve, LOOPBACK, "petstore").post(url, {}, BODY)).status == 204
 
 
 async def test_a_host_without_addresses_is_a_failure() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from petstore.databases.contract import Row, Statement, Store
+from petstore.databases.contract import Statement, Store
 from petstore.errors import TooManyWebhooks, WebhookDisabled
 from petstore.events.store import Change
 from petstore.keys.model import Caller
@@ -45,11 +45,6 @@ async def column(store: Store, name: str, webhook_id: int = 1) -> Any:
     return value
 
 
-async def deliveries(store: Store, names: str = "sequence, state") -> list[Row]:
-    sql = f"SELECT {names} FROM webhook_deliveries ORDER BY id"  # noqa: S608 - only names
-    return await store.read(Statement(sql))
-
-
 # Webhooks of a key
 
 
@@ -81,14 +76,6 @@ async def test_concurrent_requests_do_not_create_more_than_16_webhooks(
         return True
 
     assert sorted(await asyncio.gather(*(create() for _ in range(4)))) == [False] * 3 + [True]
-
-
-async def test_a_webhook_starts_after_the_newest_event(store: Store, key: Caller) -> None:
-    await add_webhook(store, key)
-    assert await column(store, "position") == 0
-    await add_events(store, [NOW, NOW])
-    await add_webhook(store, key)
-    assert await column(store, "position", 2) == 2
 
 
 async def test_the_first_version_of_a_secret_is_unpredictable(store: Store, key: Caller) -> None:

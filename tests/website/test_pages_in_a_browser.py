@@ -36,7 +36,6 @@ def visit(browser: Browser, server: ServerProcess) -> Visit:
 
 @pytest.fixture
 def page(visit: Visit, server: ServerProcess) -> Page:
-    """That page, at the operation."""
     visit.page.goto(f"{server.url}/docs/operations/listPets")
     return visit.page
 

@@ -12,13 +12,13 @@ from petstore.console.forms import (
     FieldSet,
     ShownForm,
     choice,
+    isolated,
     line,
     optional,
     undo_fields,
 )
 from petstore.console.history import deleted_page, history_of
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
-from petstore.console.templates import isolated
 from petstore.domain.decoding import integer_in
 from petstore.domain.fields import INT64_MAX
 from petstore.domain.names import name_key
@@ -181,7 +181,7 @@ async def _get(request: PageRequest) -> Result[Any]:
 
 
 def _not_found(request: PageRequest) -> NotFound:
-    return NotFound(f"there is no category {request.path_id}; somebody may have deleted it")
+    return NotFound(f"there is no category {request.path_id}; it may have been deleted")
 
 
 def category_text(category_id: int, names: Mapping[int, str]) -> str:
@@ -260,7 +260,7 @@ def _is_valid(request: PageRequest, operation_id: str, body: Mapping[str, Any]) 
 
 
 async def add_category(request: PageRequest, name: str) -> int | None:
-    """Return the id of a new category, or of the one that somebody else has just added."""
+    """Return the id of a new category, or of one that was just added."""
     try:
         created = await request.execute("createCategory", {"name": name}, if_match="")
     except CategoryNameTaken:

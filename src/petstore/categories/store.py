@@ -134,7 +134,7 @@ def delete_category(change: Change, category_id: int) -> Unit[None]:
         name="select_pet_of_category",
     )
     if pets:
-        msg = f"pet {pets[0][0]}, and perhaps others, belong to category {category_id}"
+        msg = f"category {category_id} is not empty (for example, pet {pets[0][0]})"
         raise CategoryInUse(msg)
     yield Statement("DELETE FROM categories WHERE id = ?1", (category_id,), name="delete_category")
     yield change.record(resource_event("category.deleted", category))

@@ -53,8 +53,8 @@ def serve(ctx: click.Context, /, *, demo: bool, is_check: bool, **options: Any) 
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     # Imported where it is used, so that `petstore --help` is instant.
     from petstore.backends import in_store
+    from petstore.people.session_operations import invite_first
     from petstore.server.service import prepared_service
-    from petstore.sessions.operations import invite_first
 
     prepared = None
     with ExitStack() as opened:
@@ -183,7 +183,7 @@ def deliver(ctx: click.Context, /, **options: Any) -> None:
             raise SettingError(msg)
     # Imported where they are used, so that `petstore --help` is instant.
     from petstore.backends import migrate, require_store
-    from petstore.server.deliveries import run_deliverer
+    from petstore.server.service import run_deliverer
 
     with plain_failures():
         require_store(settings.database)

@@ -2,14 +2,15 @@
 
 import logging
 from contextlib import ExitStack, suppress
+from functools import lru_cache
 from io import BytesIO
+from urllib.parse import urlsplit
 from weakref import finalize
 
 from msgspec.structs import replace
 
 from petstore.categories import pages as categories
 from petstore.console import sign_in
-from petstore.console.browsers import may_lack_cookie, require_same_origin, session_cookie
 from petstore.console.forms import (
     EMPTY,
     Form,
@@ -20,9 +21,10 @@ from petstore.console.forms import (
     page_address,
 )
 from petstore.console.page import HOME, ConsolePage, PageRequest, failure_of, sentence, with_error
-from petstore.console.sign_in import arrival_page, sign_in_page, to_sign_in
+from petstore.console.sign_in import arrival_page, session_cookie, sign_in_page, to_sign_in
 from petstore.console.templates import templates
 from petstore.errors import (
+    CrossSiteRequest,
     InternalError,
     MissingKey,
     MissingScope,
@@ -32,7 +34,7 @@ from petstore.errors import (
     RateLimitExceeded,
     Unavailable,
 )
-from petstore.events import pages as changes
+from petstore.events import pages as events
 from petstore.events.model import IN_FEED
 from petstore.events.store import newest_position
 from petstore.http.messages import Receive, Request, Response
@@ -41,23 +43,20 @@ from petstore.interface.application import Exchange
 from petstore.interface.bodies import BodyReader, room_for_file
 from petstore.interface.operation import Services
 from petstore.interface.routes import Route, Routes, decode_path_id
-from petstore.keys import activity_pages as activity
 from petstore.keys import pages as keys
 from petstore.orders import pages as orders
 from petstore.orders import today_pages as today
-from petstore.people import account_pages as account
-from petstore.people import invitation_pages as invitations
 from petstore.people import pages as people
+from petstore.people.session_operations import Sessions
 from petstore.pets import pages as pets
 from petstore.pets import selection_pages as selection
 from petstore.sales import pages as sales
-from petstore.sessions.operations import Sessions
 from petstore.time_slices import TimeSlices
-from petstore.usage import pages as usage
 from petstore.webhooks import pages as webhooks
 
 _LOG = logging.getLogger(__name__)
 _ASSETS = f"{HOME}/assets/"
+_SITE = b"sec-fetch-site"
 # Bytes a second: lines of phones are often no faster.
 _SLOWEST = 65_536
 # Bytes of a form of somebody who is not signed in: thousands may wait with one for a password.
@@ -71,12 +70,7 @@ _BEYOND_ROLE = "Your role ({}) does not include this. An administrator can chang
 _TOO_LATE = (
     "You were signed out before this arrived. Sign in again; then you can send what you typed."
 )
-_FILE_TOO_LATE = (
-    "You were signed out before this arrived. Sign in again, and choose the file again."
-)
-_FORM_TOO_LATE = (
-    "You were signed out before this arrived. Sign in again, and then fill in the form again."
-)
+_LOST = "You were signed out before this arrived. Sign in again, and then fill in the form again."
 
 
 async def _help(request: PageRequest) -> Response:
@@ -85,9 +79,7 @@ async def _help(request: PageRequest) -> Response:
 
 PAGES: tuple[ConsolePage, ...] = (
     *sign_in.PAGES,
-    *invitations.PAGES,
-    *account.PAGES,
-    *changes.PAGES,
+    *events.PAGES,
     *today.PAGES,
     *pets.PAGES,
     *selection.PAGES,
@@ -95,11 +87,9 @@ PAGES: tuple[ConsolePage, ...] = (
     *sales.PAGES,
     *categories.PAGES,
     *imports.PAGES,
-    *usage.PAGES,
     *webhooks.PAGES,
     *keys.PAGES,
     *people.PAGES,
-    *activity.PAGES,
     ConsolePage("GET", "/help", _help),
 )
 """The pages of the console: routes and rights come from here."""
@@ -155,7 +145,7 @@ class Console:
             raise _refusal(route, head)
         if page.method == "GET":
             return await self._admitted(page, request, receive)
-        require_same_origin(head, self._public_url)
+        _require_same_origin(head, self._public_url)
         try:
             return await self._admitted(page, request, receive)
         except _NOT_MENDED:
@@ -179,7 +169,7 @@ class Console:
                 return await self._ask_to_sign_in(page, request, receive)
         if page.needs is not None:
             request.require(page.needs)
-        if page.has_id:
+        if "Id}" in page.path:  # of a row of the store, such as {petId}
             request.path_id, request.child_id, *_ = (*map(decode_path_id, request.parameters), 0)
         if page.has_file:
             return await self._respond_with_file(page, request, receive)
@@ -189,27 +179,25 @@ class Console:
     async def _respond_with_file(
         self, page: ConsolePage, request: PageRequest, receive: Receive
     ) -> Response:
-        with await self._services.admission.files.take(request.caller.id) as begun:
-            with room_for_file():
-                response = await self._respond_in_turn(page, request, receive)
+        """Receive, send or add a file in turn: each has rows or words of a file in memory."""
+        admission, caller = self._services.admission, request.caller.id
+        with await admission.files.take(caller) as begun:
+            with room_for_file(), ExitStack() as opened:
+                if page.takes_files:
+                    seconds = page.max_bytes / _SLOWEST
+                    received = self._bodies.read_file(
+                        request.head, receive, page.max_bytes, seconds
+                    )
+                    body = opened.enter_context(await received)
+                    opened.enter_context(await admission.readings.take(caller))
+                    request.form = await decode_form(request.head, body, opened)
+                else:
+                    await self._receive_form(page, request, receive)
+                    opened.enter_context(await admission.working_files.take(caller))
+                response = await self._visited(page, request)
             if response.file is not None:
                 finalize(response.file, begun.pop_all().close)
             return response
-
-    async def _respond_in_turn(
-        self, page: ConsolePage, request: PageRequest, receive: Receive
-    ) -> Response:
-        """Receive a file, if the page takes one, and work on it when it is the turn of its key."""
-        admission = self._services.admission
-        if not page.takes_files:
-            await self._receive_form(page, request, receive)
-            with await admission.working_files.take(request.caller.id):
-                return await self._visited(page, request)
-        seconds = page.max_bytes / _SLOWEST
-        body = await self._bodies.read_file(request.head, receive, page.max_bytes, seconds)
-        with body, ExitStack() as opened, await admission.readings.take(request.caller.id):
-            request.form = await decode_form(_content_type(request.head), body, opened)
-            return await self._visited(page, request)
 
     async def _receive_form(
         self, page: ConsolePage, request: PageRequest, receive: Receive
@@ -250,17 +238,15 @@ class Console:
             request.sessions.charge_stranger(request.client)
             # In a sign-in form it is longer.
             again = await self._pending(page, request, receive, _MAX_OF_STRANGERS // 2)
-            lost = _FILE_TOO_LATE if request.lost_file else _FORM_TOO_LATE
-            problem = lost if again is None else _TOO_LATE
+            problem = _LOST if again is None else _TOO_LATE
             return await sign_in_page(request, 401, again=again, problem=problem)
-        return arrival_page(request) if may_lack_cookie(request.head) else to_sign_in(request)
+        return arrival_page(request) if _may_lack_cookie(request.head) else to_sign_in(request)
 
     async def _pending(
         self, page: ConsolePage, request: PageRequest, receive: Receive, largest: int
     ) -> SavedForm | None:
         """Return a form to be sent again, ``None`` if it has a secret or a file."""
         form, path = request.form, page_address(request.head.path.removeprefix(HOME))
-        request.lost_file = page.takes_files
         if page.signs_in or page.has_secret or page.takes_files or not path:
             return None
         if form is EMPTY:
@@ -268,15 +254,14 @@ class Console:
                 form = await self._form(page, request.head, receive, largest)
             except PetstoreError:
                 return None
-        request.lost_file = form.file is not None
-        return None if request.lost_file else again_of(path, form)
+        return None if form.file is not None else again_of(path, form)
 
     async def _form(self, page: ConsolePage, head: Request, receive: Receive, largest: int) -> Form:
         if page.method == "GET":
             return decode_urlencoded(head.query)
         body = await self._bodies.read_any(head, receive, largest)
         with ExitStack() as opened:
-            return await decode_form(_content_type(head), BytesIO(body), opened)
+            return await decode_form(head, BytesIO(body), opened)
 
 
 def _with_cookie(request: PageRequest, response: Response) -> Response:
@@ -287,8 +272,41 @@ def _with_cookie(request: PageRequest, response: Response) -> Response:
     return replace(response, headers=[*response.headers, cookie])
 
 
-def _content_type(head: Request) -> str:
-    return head.fields.get(b"content-type", b"").decode("latin-1")
+def _require_same_origin(request: Request, public_url: str) -> None:
+    """Refuse a request that a page of another origin may have made.
+
+    Browsers send ``Sec-Fetch-Site`` (Fetch Metadata) where the connection is secure, and ``Origin``
+    with every form. The origin of the console is that of the ``public_url``. Where the operator has
+    named none, it is that of the ``Host``, by http or by https: a proxy may end TLS. Then a proxy
+    may also have replaced the ``Host``, so ``Sec-Fetch-Site`` alone counts if it is there.
+    """
+    site, origin = request.fields.get(_SITE), request.fields.get(b"origin")
+    is_own = site == b"same-origin"
+    if origin is not None and (public_url or site is None):
+        is_own = site in (b"same-origin", None) and origin in _own_origins(request, public_url)
+    if not is_own:
+        msg = "Origin: expected a request from a page of this console; open the console and repeat"
+        raise CrossSiteRequest(msg)
+
+
+def _may_lack_cookie(request: Request) -> bool:
+    """Return whether a link of another site may have led here (``SameSite=Strict``)."""
+    site = request.fields.get(_SITE)
+    return site in (None, b"cross-site") and request.method in ("GET", "HEAD")
+
+
+def _own_origins(request: Request, public_url: str) -> tuple[bytes, ...]:
+    if public_url:
+        return (_origin_of(public_url),)
+    host = request.fields.get(b"host", b"")
+    return (b"http://" + host, b"https://" + host) if host else ()
+
+
+@lru_cache(maxsize=1)
+def _origin_of(url: str) -> bytes:
+    scheme, netloc, *_ = urlsplit(url.lower())
+    usual = ":443" if scheme == "https" else ":80"
+    return f"{scheme}://{netloc.removesuffix(usual)}".encode("ascii")
 
 
 def _refusal(route: Route[ConsolePage], head: Request) -> PetstoreError:
@@ -304,9 +322,7 @@ def _error_page(request: PageRequest, error: PetstoreError) -> Response:
     role = request.caller.role if request.session is not None else None
     if role is not None and isinstance(error, MissingScope) and error.headers:
         failure = failure._replace(message=_BEYOND_ROLE.format(role.capitalize()))
-    return request.page(
-        "error.html", error=error, failure=failure, again=request.again, lost_file=request.lost_file
-    )
+    return request.page("error.html", error=error, failure=failure, again=request.again)
 
 
 def _log(request: PageRequest, error: PetstoreError) -> None:

@@ -4,9 +4,11 @@ From the description of a field follow what the form shows, what was typed, the 
 operation, what others changed meanwhile, and the form that undoes a change.
 """
 
+import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from shutil import copyfileobj
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, cast
 from urllib.parse import parse_qs
@@ -23,14 +25,13 @@ from petstore.errors import (
     PreconditionFailed,
     UnsupportedMediaType,
 )
-from petstore.time_slices import TimeSlices
+from petstore.http.messages import Request
 
 _URLENCODED = "application/x-www-form-urlencoded"
 _MULTIPART = "multipart/form-data"
 _MAX_FIELDS = 200
 # Decoding more takes long, and is in memory. What is larger has a file, and is multipart.
 _MAX_TEXT = 131_072
-_PIECE = 65_536
 # The name of a field begins the message of most errors.
 _FIELD = re.compile(r"([A-Za-z]+): (.+)", re.DOTALL)
 INSTEAD = "instead_"
@@ -43,12 +44,23 @@ _PREFIX = "typed."
 _PATH = "again"
 # What a form has for the service, beside what a person types.
 _UNSEEN = re.compile(r"once|again|version|seen|until|back|chosen|was_.*")
+_ISOLATE, _END_ISOLATE = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
+# What would end the isolate around a text, or go on after it: isolates of its own, and the ends of
+# paragraphs (class B of UAX #9).
+_BEYOND_ISOLATES = dict.fromkeys(range(0x2066, 0x206A), "") | dict.fromkeys(
+    map(ord, "\n\r\x1c\x1d\x1e\x85\u2029"), " "
+)
 _BREAKS = {ord("\r"): None, ord("\n"): None, ord("\t"): " "}
 
 
 def line(text: str) -> str:
     """Return a text as an input of one line shows it (HTML, 4.10.5.1.2); a tab is a blank."""
     return text.translate(_BREAKS).strip()
+
+
+def isolated(text: str) -> str:
+    """Return a text whose direction changes nothing around it, as ``<bdi>`` does in markup."""
+    return f"{_ISOLATE}{text.translate(_BEYOND_ISOLATES)}{_END_ISOLATE}"
 
 
 def typed_id(text: str) -> int | None:
@@ -63,7 +75,7 @@ def number_or_text(text: str) -> int | str:
 
 
 class UploadedFile(NamedTuple):
-    """A file that came with a form; its ``content`` is in a temporary file."""
+    """A file that came with a form. Another process can read it, so it is on the disk."""
 
     field: str
     name: str
@@ -129,7 +141,6 @@ _NO_LABELS: Mapping[str, str] = {}
 
 
 def problem_of(error: PetstoreError, labels: Mapping[str, str] = _NO_LABELS) -> Problem:
-    """Return what an error says about a form whose fields have these ``labels``, in order."""
     problems = [_problem(message, labels) for message in (error.message, *error.others)]
     order = ["", *labels]
     problems.sort(key=lambda each: order.index(each.field) if each.field in order else len(order))
@@ -160,65 +171,40 @@ def decode_urlencoded(encoded: bytes) -> Form:
     return Form(fields)
 
 
-async def decode_form(content_type: str, body: BinaryIO, opened: ExitStack) -> Form:
+async def decode_form(head: Request, body: BinaryIO, opened: ExitStack) -> Form:
     """Decode a body (URL standard, RFC 7578). The end of ``opened`` closes its file."""
+    content_type = head.fields.get(b"content-type", b"").decode("latin-1")
     media_type, options = multipart.parse_options_header(content_type)
     if media_type == _URLENCODED:
         return decode_urlencoded(body.read(_MAX_TEXT + 1))
     if media_type != _MULTIPART or "boundary" not in options:
         msg = f"Content-Type: expected {_URLENCODED} or {_MULTIPART}"
         raise UnsupportedMediaType(msg)
-    parts = _Parts(opened)
-    slices = TimeSlices()
-    try:
-        with multipart.PushMultipartParser(
-            options["boundary"], max_segment_count=_MAX_FIELDS, strict=True
-        ) as parser:
-            while piece := body.read(_PIECE):
-                for event in parser.parse(piece):
-                    parts.take(event)
-                await slices.rest()
+    try:  # megabytes take a tenth of a second
+        parts = await asyncio.to_thread(_parts_of, body, options["boundary"])
     except multipart.MultipartError:
         msg = "the form: expected a complete multipart body"
         raise InvalidBody(msg) from None
-    return parts.form()
+    for part in parts:
+        opened.callback(part.close)
+    files = [part for part in parts if part.filename is not None]
+    if len(files) > 1:
+        msg = "the form: expected one file"
+        raise InvalidBody(msg)
+    texts = [part for part in parts if part.filename is None]
+    _check_size(sum(part.size for part in texts))
+    fields: dict[str, list[str]] = {}
+    for part in texts:
+        fields.setdefault(part.name or "", []).append(part.raw.decode("utf-8", "replace"))
+    if not files:
+        return Form(fields)
+    content = cast("BinaryIO", opened.enter_context(TemporaryFile()))  # noqa: SIM115
+    copyfileobj(cast("BinaryIO", files[0].file), content)
+    return Form(fields, UploadedFile(files[0].name or "", files[0].filename or "", content))
 
 
-class _Parts:
-    def __init__(self, opened: ExitStack) -> None:
-        self._opened = opened
-        self._texts: list[tuple[str, bytearray]] = []
-        self._file: UploadedFile | None = None
-        self._is_file = False
-        self._size = 0
-
-    def take(self, event: multipart.MultipartSegment | bytes | bytearray | None) -> None:
-        if isinstance(event, multipart.MultipartSegment):
-            self._begin(event.name or "", event.filename)
-        elif event and self._is_file:
-            assert self._file is not None  # noqa: S101 - the part has begun
-            self._file.content.write(event)
-        elif event:
-            self._size += len(event)
-            _check_size(self._size)
-            self._texts[-1][1].extend(event)
-
-    def form(self) -> Form:
-        fields: dict[str, list[str]] = {}
-        for name, content in self._texts:
-            fields.setdefault(name, []).append(content.decode("utf-8", "replace"))
-        return Form(fields, self._file)
-
-    def _begin(self, name: str, filename: str | None) -> None:
-        self._is_file = filename is not None
-        if filename is None:
-            self._texts.append((name, bytearray()))
-            return
-        if self._file is not None:
-            msg = "the form: expected one file"
-            raise InvalidBody(msg)
-        content = cast("BinaryIO", self._opened.enter_context(TemporaryFile()))  # noqa: SIM115
-        self._file = UploadedFile(name, filename, content)
+def _parts_of(body: BinaryIO, boundary: str) -> list[multipart.MultipartPart]:
+    return [*multipart.MultipartParser(body, boundary, part_limit=_MAX_FIELDS, strict=True)]
 
 
 def _check_size(size: int) -> None:
@@ -309,7 +295,6 @@ class Field(NamedTuple):
         return line(getattr(resource, _in_snake_case(self.name)) or "")
 
     def typed(self, form: Form, prefix: str = "") -> str:
-        """Return what a person typed or picked, empty if the form lacks the field."""
         name = prefix + self.name
         if not prefix and (instead := form.line(INSTEAD + name)):
             return instead
@@ -326,7 +311,7 @@ class Field(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """A field that somebody else has changed. ``typed`` is ``None`` if only they did."""
+    """A field that another user has changed. ``typed`` is ``None`` if only they did."""
 
     label: str
     opened: str
@@ -336,8 +321,6 @@ class Difference(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """The texts of the fields of a form, as it was opened and as it was sent."""
-
     opened: Texts
     typed: Texts
 
@@ -400,7 +383,7 @@ class FieldSet:
     def require_unchanged(self, form: Form, resource: Any) -> None:
         """Refuse to change a resource whose version changes as it is used, if others changed it."""
         if self._differences(self.edit(form), self.texts(resource)):
-            msg = "somebody else changed this since the form was opened"
+            msg = "another user changed this since the form was opened"
             raise PreconditionFailed(msg)
 
     @property
@@ -413,7 +396,6 @@ class FieldSet:
     def new(
         self, sent: Form, error: PetstoreError | None = None, defaults: Texts | None = None
     ) -> ShownForm:
-        """Return the form of a new resource: from the address, else the ``defaults``."""
         typed = self.typed(sent)
         if error is None and defaults:
             typed |= {name: text for name, text in defaults.items() if name not in sent.fields}

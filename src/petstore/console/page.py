@@ -5,13 +5,11 @@ site below the same domain could set a cookie, but not one whose undo a person t
 """
 
 import asyncio
-import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property
 from hashlib import blake2b
 from hmac import compare_digest, digest
 from http import HTTPStatus
@@ -23,14 +21,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from petstore.clock import utc
-from petstore.console.browsers import (
-    notice_cookie,
-    notice_of,
-    place_cookie,
-    place_of,
-    session_secret,
-)
+from petstore.clock import MINUTE, SECOND, Milliseconds, utc
 from petstore.console.forms import (
     EMPTY,
     FieldSet,
@@ -73,9 +64,9 @@ from petstore.interface.operation import (
 )
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import Caller
+from petstore.people.model import Session
+from petstore.people.session_operations import Sessions
 from petstore.pets.model import Pet
-from petstore.sessions.model import Session
-from petstore.sessions.operations import Sessions
 
 HOME = "/console"
 
@@ -95,13 +86,19 @@ _OF_OWNERS = "this page is for the owner of a key, who signs in with it"
 _SECOND_CLICK_SECONDS = 0.05
 _ATTEMPTS = 5
 _IDS_AT_ONCE = 100
+SESSION = "petstore_console"
+"""The cookie of the session."""
+
+_NOTICE = "petstore_notice"
+_HTTPS = "https://"
+# An attacker must not let us look at thousands: the name may be anywhere, also in other values.
+_MAX_MENTIONS = 8
+_SPACE = " \t"
 _UNDO = "Undo"
 _PURPOSE = b"petstore console notice"
 _SIGNATURE_LENGTH = 32
 # The header of a response must fit the 4 KiB that proxies have for it.
 _MAX_SIGNED = 3072
-# What a few kilobytes could grow to, when they are decompressed, is bounded.
-_MAX_TEXT = 64 * 1024
 
 _FAULT = 500
 _TITLES = {
@@ -112,7 +109,7 @@ _TITLES = {
     405: "This page can't be opened directly",
     408: "That took too long",
     409: "That is not possible now",
-    412: "Somebody else changed this meanwhile",
+    412: "Another user changed this",
     413: "That is too large",
     415: "This is not a form",
     429: "Too many requests",
@@ -123,7 +120,7 @@ _TEXTS = {
     401: "Your session has ended. Sign in again.",
     405: "Go back to the page with the form, and send it from there.",
     408: "What you sent did not arrive in time, and nothing was changed. Send it again.",
-    415: "The console takes what its own forms send, and nothing else.",
+    415: "Send it with a form of the console.",
     503: "Its database does not respond. Wait a moment, and try again.",
 }
 # A browser would ask for a name and a password, or not understand it.
@@ -134,17 +131,38 @@ _OTHER_SITE = (
 )
 
 
-class Undo(Struct, frozen=True):
-    """A form that undoes a change: the page that takes it, and its fields with their values."""
+def cookie_of(request: Request, name: str, root: str) -> str:
+    """Return a cookie, empty without one. Of two, one may be of another site."""
+    cookies = request.fields.get(b"cookie", b"").decode("latin-1")
+    before, *mentions = cookies.split(f"{_cookie_name(name, root)}=", _MAX_MENTIONS)
+    values = []
+    for mention in mentions:
+        if before.rstrip(_SPACE)[-1:] in ("", ";"):
+            values.append(mention.partition(";")[0].strip(_SPACE))
+        before = mention
+    return values[0] if len(values) == 1 else ""
 
+
+def cookie_header(name: str, value: str, root: str, life: Milliseconds | None = None) -> bytes:
+    """Return the header that sets a cookie; without a ``life`` it ends with the browser."""
+    secure = "; Secure" if root.startswith(_HTTPS) else ""
+    lasts = "" if life is None else f"; Max-Age={life // SECOND}"
+    text = f"set-cookie: {_cookie_name(name, root)}={value}; Path=/; HttpOnly; SameSite=Strict"
+    return (text + secure + lasts).encode("ascii")
+
+
+def _cookie_name(name: str, root: str) -> str:
+    # A browser takes the prefix only together with Secure, which needs https.
+    return f"__Host-{name}" if root.startswith(_HTTPS) else name
+
+
+class Undo(Struct, frozen=True):
     path: str
     fields: Mapping[str, str] = {}
     label: str = _UNDO
 
 
 class Notice(Struct, frozen=True):
-    """A sentence about what was done, perhaps with a way back."""
-
     text: str
     undo: Undo | None = None
 
@@ -159,11 +177,9 @@ def change_notice(name: str, done: str, undo: Undo, pressed: str) -> Notice:
 
 def sign_notice(notice: Notice, secret: bytes) -> str:
     """Return a notice as the value of its cookie; if it is too long, without its undo."""
-    text = msgspec.json.encode(notice)
-    record = zlib.compress(text)
+    record = msgspec.json.encode(notice)
     signed = urlsafe_b64encode(_signature(record, secret) + record).decode("ascii")
-    is_too_long = len(signed) > _MAX_SIGNED or len(text) > _MAX_TEXT
-    if is_too_long and notice.undo is not None:
+    if len(signed) > _MAX_SIGNED and notice.undo is not None:
         return sign_notice(replace(notice, undo=None), secret)
     return signed
 
@@ -174,9 +190,8 @@ def read_notice(signed: str, secret: bytes) -> Notice | None:
         signature, record = value[:_SIGNATURE_LENGTH], value[_SIGNATURE_LENGTH:]
         if not compare_digest(signature, _signature(record, secret)):
             return None
-        text = zlib.decompressobj().decompress(record, _MAX_TEXT)
-        return msgspec.json.decode(text, type=Notice)
-    except (ValueError, zlib.error, msgspec.MsgspecError):  # or it is not in base64
+        return msgspec.json.decode(record, type=Notice)
+    except (ValueError, msgspec.MsgspecError):  # or it is not in base64
         return None
 
 
@@ -207,11 +222,6 @@ class ConsolePage:
     has_file: bool = False
     has_secret: bool = False
 
-    @cached_property
-    def has_id(self) -> bool:
-        """Whether the parameter of the path is an id of the store, such as ``{petId}``."""
-        return "Id}" in self.path
-
     @property
     def takes_files(self) -> bool:
         return self.has_file and self.method == "POST" and self.max_bytes > MAX_FORM
@@ -235,8 +245,7 @@ class PageRequest(Struct):
 
     For the log, ``signed_in`` is who is signed in or just did, and ``guessed`` the digest of a
     login that did not. ``renews_cookie`` is whether the response sets the cookie of the session
-    once more. After an error, ``again`` has a form that can be sent again, and ``lost_file`` says
-    that a file cannot be. The log has the ``id``.
+    once more. After an error, ``again`` has a form that can be sent again. The log has the ``id``.
     """
 
     services: Services
@@ -254,7 +263,6 @@ class PageRequest(Struct):
     signed_in: Caller | None = None
     guessed: str = ""
     again: SavedForm | None = None
-    lost_file: bool = False
     cursor: str = ""
     renews_cookie: bool = False
 
@@ -280,11 +288,6 @@ class PageRequest(Struct):
         return b"console-refresh" in self.head.fields
 
     @property
-    def is_head(self) -> bool:
-        """Whether only the head of the response is sent: no file is written for it."""
-        return self.head.method == "HEAD"
-
-    @property
     def time_zone(self) -> ZoneInfo:
         return self.services.time_zone
 
@@ -294,7 +297,7 @@ class PageRequest(Struct):
 
     @property
     def secret(self) -> str:
-        return session_secret(self.head, self.root)
+        return cookie_of(self.head, SESSION, self.root)
 
     @property
     def _secret(self) -> bytes:
@@ -367,8 +370,7 @@ class PageRequest(Struct):
         waits for the first. A form that was sent, and then changed, is another request.
         """
         operation = _BY_ID[operation_id]
-        assert self.session is not None  # noqa: S101 - only public pages have none
-        require_scope(self.caller, operation.scope)
+        self.require(operation_id)
         given = {name: value for name, value in (query or {}).items() if value is not None}
         call: Call[Any, Any] = Call(
             operation.query and convert(given, operation.query, InvalidParameter),
@@ -410,7 +412,7 @@ class PageRequest(Struct):
 
     def place(self, path: str) -> str:
         """Return the address of a list as the person last saw it, with its filters and page."""
-        query = place_of(self.head, self.root, path[1:])
+        query = cookie_of(self.head, f"petstore_{path[1:]}", self.root)
         return (query and page_address(f"{path}?{query}")) or path
 
     async def list_response(
@@ -421,15 +423,16 @@ class PageRequest(Struct):
         if at["cursor"] and not (found.value or found.next):
             return await self.redirect(f"{path}?{urlencode({**filters, 'cursor': at['before']})}")
         query = urlencode({name: text for name, text in {**filters, **at}.items() if text})
-        if self.is_refresh or query == place_of(self.head, self.root, path[1:]):
+        name = f"petstore_{path[1:]}"
+        if self.is_refresh or query == cookie_of(self.head, name, self.root):
             return page
-        cookie = place_cookie(path[1:], query if page_address(f"{path}?{query}") else "", self.root)
+        query = query if page_address(f"{path}?{query}") else ""
+        cookie = cookie_header(name, query, self.root, None if query else 0)
         return replace(page, headers=[*page.headers, cookie])
 
     def _idempotent(
         self, operation: Operation, call: Call[Any, Any], once: str
     ) -> IdempotentRequest:
-        """Return the request of a form whose hidden field has ``once``."""
         ids = dict(zip(operation.parameters, (call.path_id, call.child_id), strict=False))
         path = f"{BASE}{operation.path}".format_map(ids)
         sent = call.body.digest if isinstance(call.body, FileBody) else call.body
@@ -450,7 +453,7 @@ class PageRequest(Struct):
         """Return a page from its template. The status is that of the ``error``, if there is one."""
         # Without a session there is no secret: anybody could have made the notice up.
         is_told = self.session is not None and not self.is_refresh
-        signed = notice_of(self.head, self.root) if is_told else ""
+        signed = cookie_of(self.head, _NOTICE, self.root) if is_told else ""
         shown = {
             "request": self,
             "home": self.home,
@@ -463,13 +466,13 @@ class PageRequest(Struct):
         page = self.templates.page(template, error.status if error else status, shown)
         if not signed:
             return page
-        return replace(page, headers=[*page.headers, notice_cookie("", self.root)])
+        return replace(page, headers=[*page.headers, cookie_header(_NOTICE, "", self.root, 0)])
 
     async def change(self, resource: str, fields: FieldSet) -> tuple[Any, Any]:
         """Change a resource that is used meanwhile, and return it as it was and as it is.
 
         Its version is another one with each use: perhaps since it was read, too. Then this begins
-        again, and raises ``PreconditionFailed`` only for what somebody has changed.
+        again, and raises ``PreconditionFailed`` only for what others changed.
         """
         for _ in range(_ATTEMPTS - 1):
             with suppress(PreconditionFailed):
@@ -486,13 +489,11 @@ class PageRequest(Struct):
     async def tell_change(
         self, path: str, name: str, before: Texts, now: Texts, version: str = ""
     ) -> Response:
-        """Return 303 to the page of what was changed, which says so and can undo it."""
         undo = Undo(path, undo_fields(before, now, version))
         pressed = self.form.text("undo")
         return await self.redirect(path, change_notice(name, f"{name} is changed.", undo, pressed))
 
     async def redirect(self, path: str, notice: Notice | None = None) -> Response:
-        """Return 303 to a page below ``HOME``, which then shows ``notice``."""
         response = redirect(f"{self.home}{path}")
         if notice is None:
             return response
@@ -500,7 +501,7 @@ class PageRequest(Struct):
 
 
 def with_notice(response: Response, notice: Notice, secret: bytes, root: str) -> Response:
-    cookie = notice_cookie(sign_notice(notice, secret), root)
+    cookie = cookie_header(_NOTICE, sign_notice(notice, secret), root, MINUTE)
     return replace(response, headers=[*response.headers, cookie])
 
 
@@ -512,7 +513,7 @@ def redirect(target: str) -> Response:
 def operation_in_words(operation_id: str | None) -> str:
     """Return what an operation does; a later or an earlier version may have others."""
     if operation_id is None:
-        return "A path or a method that there is not"
+        return "Unknown path or method"
     operation = _BY_ID.get(operation_id)
     if operation is None:
         return operation_id
@@ -544,7 +545,6 @@ def failure_of(error: PetstoreError, request_id: str) -> PageFailure:
 
 
 def with_error(response: Response, error: PetstoreError) -> Response:
-    """Return a page with the header fields of an error, which the log also learns of."""
     headers = [
         f"{name.lower()}: {value}".encode("latin-1")
         for name, value in error.headers.items()

@@ -4,23 +4,32 @@ from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
-from petstore.console.browsers import device_of, known_cookie, known_of, no_cookie, session_cookie
+from petstore.clock import DAY
 from petstore.console.forms import EMPTY, Form, SavedForm, kept_in, page_address
 from petstore.console.page import (
     HOME,
+    SESSION,
     ConsolePage,
     Notice,
     PageRequest,
+    cookie_header,
+    cookie_of,
     failure_of,
     redirect,
     with_notice,
 )
 from petstore.errors import InvalidKey, PetstoreError
-from petstore.http.messages import Response
+from petstore.http.messages import Request, Response
 from petstore.keys.model import PREFIXES
-from petstore.people.model import MAX_LOGIN
-from petstore.sessions.model import Browser, login_digest
-from petstore.sessions.operations import SignedIn
+from petstore.people.model import (
+    MAX_LOGIN,
+    STAYS,
+    Browser,
+    DeviceCookie,
+    known_browser,
+    login_digest,
+)
+from petstore.people.session_operations import SignedIn
 
 _SIGN_IN = "/sign-in"
 _KEY = "key"
@@ -31,9 +40,27 @@ _LEFT_BY = {
     "true": "You are signed out.",
     "rotated": "The old token has ended, and this session with it. Sign in with the new token.",
 }
-# The page of a link has the secret in its address, which is told to nobody; see the Referrer-Policy
-# of the other pages for why it is not "no-referrer".
-_ORIGIN_ONLY = b"referrer-policy: strict-origin"
+_KNOWN = "petstore_known"
+# The first sign that is there counts: most browsers also name those that they are like.
+_BROWSERS = (
+    (b"Edg", "Edge"),
+    (b"OPR/", "Opera"),
+    (b"SamsungBrowser/", "Samsung Internet"),
+    (b"Firefox/", "Firefox"),
+    (b"FxiOS/", "Firefox"),
+    (b"CriOS/", "Chrome"),
+    (b"Chrome/", "Chrome"),
+    (b"Safari/", "Safari"),
+)
+_SYSTEMS = (
+    (b"iPhone", "iPhone"),
+    (b"iPad", "iPad"),
+    (b"Android", "Android"),
+    (b"CrOS", "ChromeOS"),
+    (b"Windows", "Windows"),
+    (b"Mac OS X", "Mac"),
+    (b"Linux", "Linux"),
+)
 
 
 async def sign_in_page(
@@ -45,7 +72,6 @@ async def sign_in_page(
     problem: str = "",
     typed: Form = EMPTY,
 ) -> Response:
-    """Return the page that signs a person in and leads to ``wanted``; it keeps ``again``."""
     left_by = request.form.text(_LEFT)
     has_left = left_by in _LEFT_BY
     return request.page(
@@ -85,7 +111,7 @@ async def _sign_in(request: PageRequest) -> Response:
             await request.sessions.sign_in_with_key(token, request.client, browser_of(request)),
         )
     login, password = _login_of(request.form), request.form.raw("password")
-    browser, known = browser_of(request), known_of(request.head, request.root)
+    browser, known = browser_of(request), _known_of(request)
     found = await request.sessions.sign_in(login, password, request.client, browser, known)
     return signed_in(request, found)
 
@@ -98,6 +124,29 @@ def _login_of(form: Form) -> str:
 def browser_of(request: PageRequest) -> Browser:
     stays = request.form.text("stays") == "true" and _KEY not in request.form.fields
     return Browser(device_of(request.head), stays, request.secret)
+
+
+def device_of(request: Request) -> str:
+    """Return what a browser is, such as ``Firefox on Android``, in words of ours."""
+    agent = request.fields.get(b"user-agent", b"")
+    browser = next((words for sign, words in _BROWSERS if sign in agent), "")
+    system = next((words for sign, words in _SYSTEMS if sign in agent), "")
+    if not browser:
+        return system
+    return f"{browser} on {system}" if system else browser
+
+
+def is_phone(request: Request) -> bool:
+    hint = request.fields.get(b"sec-ch-ua-mobile")
+    return hint == b"?1" if hint else b"Mobi" in request.fields.get(b"user-agent", b"")
+
+
+def session_cookie(secret: str, root: str, *, stays: bool) -> bytes:
+    return cookie_header(SESSION, secret, root, STAYS if stays else None)
+
+
+def _known_of(request: PageRequest) -> DeviceCookie:
+    return known_browser(cookie_of(request.head, _KNOWN, request.root))
 
 
 async def _sign_in_again(request: PageRequest, error: PetstoreError) -> Response:
@@ -114,36 +163,22 @@ async def _sign_in_again(request: PageRequest, error: PetstoreError) -> Response
 
 
 def _problem_of(request: PageRequest, error: PetstoreError) -> str:
-    own, token = request.services.keys.environment, request.form.text(_KEY)
     if not isinstance(error, InvalidKey):
         return failure_of(error, "").message
     if _KEY not in request.form.fields:
         return error.message
-    if not token:
+    if not request.form.text(_KEY):
         return "Enter your key."
-    for environment, prefix in PREFIXES.items():
-        if environment != own and token.startswith(prefix):
-            return (
-                f"This is a key for {environment}, and this service is for {own}. Keys that work"
-                f" here begin with {PREFIXES[own]}."
-            )
     return (
         "This key does not work here. Check that you copied all of it; it begins with"
-        f" {PREFIXES[own]}. A key may also have expired, or have been replaced or revoked: then ask"
-        " the person who gave it to you."
+        f" {PREFIXES[request.services.keys.environment]}. A key may also have expired, or have been"
+        " replaced or revoked: then ask the person who gave it to you."
     )
-
-
-def told_to_nobody(page: Response) -> Response:
-    """Return a page whose address has a secret: no other page learns it as its referrer."""
-    headers = [line for line in page.headers if not line.startswith(b"referrer-policy:")]
-    return replace(page, headers=[*headers, _ORIGIN_ONLY])
 
 
 def signed_in(
     request: PageRequest, found: SignedIn, notice: Notice | None = None, wanted: str = ""
 ) -> Response:
-    """Return the page that a person wanted, with the cookies of the session and the browser."""
     request.signed_in = found.caller
     again, root = kept_in(request.form), request.root
     if again is None:
@@ -154,8 +189,8 @@ def signed_in(
         response = request.page("again.html", again=again)
     cookies = [session_cookie(found.secret, root, stays=found.stays)]
     if found.caller.kind == "person":
-        known = known_of(request.head, root).with_mark(found.credential)
-        cookies.append(known_cookie(known, root))
+        known = _known_of(request).with_mark(found.credential)
+        cookies.append(cookie_header(_KNOWN, known.cookie, root, 365 * DAY))
     return replace(response, headers=[*response.headers, *cookies])
 
 
@@ -167,7 +202,9 @@ async def _sign_out(request: PageRequest) -> Response:
     if request.session is not None:
         await request.sessions.end(request.secret)
     response = redirect(f"{request.home}{_SIGN_IN}?{_LEFT}=true")
-    return replace(response, headers=[*response.headers, no_cookie(request.root)])
+    return replace(
+        response, headers=[*response.headers, cookie_header(SESSION, "", request.root, 0)]
+    )
 
 
 def _sign_in_address(request: PageRequest) -> str:

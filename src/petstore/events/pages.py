@@ -1,4 +1,4 @@
-"""What changed in the store, for a page that is open: a long poll of the feed of events."""
+"""The events in the console: *Activity*, for administrators, and a long poll for open pages."""
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -7,9 +7,18 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from petstore.console.forms import FieldSet, choice
+from petstore.console.history import HistoryLine, newest_acts
 from petstore.console.page import ConsolePage, PageRequest
-from petstore.errors import CursorExpired, InvalidParameter, MissingScope
-from petstore.events.model import EVENT_TYPES, KINDS, EventType, kind_of, readable_types
+from petstore.errors import CursorExpired, InvalidParameter, MissingScope, PetstoreError
+from petstore.events.model import (
+    ADMIN_EVENT_TYPES,
+    EVENT_TYPES,
+    KINDS,
+    EventType,
+    kind_of,
+    readable_types,
+)
 from petstore.events.operations import LATEST
 from petstore.http.messages import Response
 from petstore.interface.messages import json_response
@@ -60,9 +69,72 @@ def _types(request: PageRequest) -> Collection[EventType]:
     readable = readable_types(request.caller.scopes)
     types = [kind for kind in EVENT_TYPES if kind in readable and kind_of(kind) in kinds]
     if not types:
-        msg = "you may not see these changes"
+        msg = "you cannot see these changes"
         raise MissingScope(msg)
     return types
 
 
-PAGES = (ConsolePage("GET", "/changes", _changes, needs="listEvents"),)
+_ON_A_PAGE = 20
+_OFFERED = 100
+_ADMIN = "key"
+_KINDS = {"pet": "pets", "order": "orders", "category": "categories", _ADMIN: "keys and people"}
+
+
+def _filters(actors: dict[str, str]) -> FieldSet:
+    return FieldSet(
+        choice("actor", "Who", ("", "anyone"), *actors.items(), caption="Person or key"),
+        choice("kind", "Kind", ("", "any"), *_KINDS.items()),
+    )
+
+
+async def _activity(request: PageRequest, error: PetstoreError | None = None) -> Response:
+    typed = _filters({}).typed(request.form)
+    lines: list[HistoryLine] = []
+    cursor, following = request.form.text("cursor"), ""
+    if error is None:
+        query = {"type": _types_of(typed["kind"]), "actor": typed["actor"] or None}
+        try:
+            lines, following = await newest_acts(request, query, _ON_A_PAGE, cursor)
+        except CursorExpired:
+            cursor = ""
+            lines, following = await newest_acts(request, query, _ON_A_PAGE)
+    return request.page(
+        "activity.html",
+        error=error,
+        form=_filters(await _actors(request, typed["actor"])).new(request.form, error),
+        filters={name: text for name, text in typed.items() if text},
+        lines=lines,
+        following=following,
+        is_latest=not cursor,
+        is_full=len(lines) == _ON_A_PAGE,
+        now=request.services.clock(),
+    )
+
+
+def _types_of(kind: str) -> list[str]:
+    if kind and kind not in _KINDS:
+        msg = f"kind: expected one of {', '.join(_KINDS)}"
+        raise InvalidParameter(msg)
+    kinds = {
+        each: _ADMIN if each in ADMIN_EVENT_TYPES else kind_of(each)
+        for each in EVENT_TYPES
+        if each in ADMIN_EVENT_TYPES or kind_of(each) in _KINDS.keys() - {_ADMIN}
+    }
+    return [each for each, its in kinds.items() if kind in ("", its)]
+
+
+async def _actors(request: PageRequest, actor: str) -> dict[str, str]:
+    """Return the people and keys to choose from; the one that is wanted is among them."""
+    found: dict[str, str] = {}
+    for kind, operation in (("person", "listPeople"), ("key", "listKeys")):
+        page = await request.execute(operation, query={"limit": _OFFERED})
+        found |= {f"{kind}/{each.id}": f"{each.name} ({kind} {each.id})" for each in page.value}
+    if actor:
+        found.setdefault(actor, actor.replace("/", " "))
+    return dict(sorted(found.items(), key=lambda one: one[1].casefold()))
+
+
+PAGES = (
+    ConsolePage("GET", "/changes", _changes, "listEvents"),
+    ConsolePage("GET", "/activity", _activity, "listKeys", _activity),
+)

@@ -140,6 +140,19 @@ async def orders_at(store: Reader, sequences: Collection[int]) -> list[Event]:
     return [event_of(row) for row in await store.read(statement)]
 
 
+async def deliverers_of(store: Reader, orders: Collection[int]) -> dict[int, str]:
+    """Return the authors of deliveries, by the ids of orders."""
+    if not orders:
+        return {}
+    resources = [f"order/{order_id}" for order_id in orders]
+    select = (
+        f"SELECT resource, actor FROM events WHERE resource IN ({placeholder_list(1, resources)})"  # noqa: S608
+        " AND type = 'order.delivered'"
+    )
+    rows = await store.read(Statement(select, resources, name="select_deliverers"))
+    return {int(resource.partition("/")[2]): actor or "service" for resource, actor in rows}
+
+
 async def recent_events(store: Reader, after: int) -> list[Row]:
     """Return sequence, type, key, resource and author of the first events after ``after``."""
     select = Statement(

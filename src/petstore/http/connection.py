@@ -3,6 +3,7 @@
 import asyncio
 import fcntl
 import logging
+import re
 import struct
 import termios
 from collections import Counter
@@ -29,6 +30,7 @@ _READ_AT_ONCE = 16 * 1024
 _IN_A_ROUND = 16  # connections that wait for their turn
 _IGNORED_AT_ONCE = 256 * 1024
 _ENDED_EARLY = partial(ConnectionError, "it ended early")
+_ORIGIN = re.compile(rb"\r\norigin:[ \t]*+([!-~]+)[ \t]*+\r\n", re.IGNORECASE)
 _NO_MEMORY = "unfinished requests and unread responses take up all of --buffer-bytes"
 
 
@@ -247,9 +249,14 @@ class Connection(asyncio.BufferedProtocol):
         self._task = self._loop.create_task(self._serve(request, receive))
 
     def _refuse(self, refusal: Refusal) -> None:
-        """Have the application respond to what is not a request, and read nothing more."""
+        """Have the application respond to what is not a request, and read nothing more.
+
+        It knows the ``Origin``, if that has arrived: else the page could not read the response.
+        """
+        origin = _ORIGIN.search(self._parser.unparsed)
+        fields = {} if origin is None else {b"origin": origin[1]}
         self._ignore_input()
-        request = Request("-", "-", b"", self.client, {}, refusal=refusal)
+        request = Request("-", "-", b"", self.client, fields, refusal=refusal)
         self._begin(request, receive_nothing)
 
     def _read_body(self) -> None:

@@ -71,8 +71,9 @@ class RequestParser:
         if end < len(_BLANK_LINE):
             self._check_beginning(data)
             return None
+        request = self._parse_head(data[:end])
         self.unparsed, self._searched = data[end:], 0
-        return self._parse_head(data[:end])
+        return request
 
     def next_piece(self) -> bytes:
         """Return what has arrived of the body, of a chunked body some 2 KiB."""

@@ -9,9 +9,8 @@ from msgspec import UNSET, to_builtins
 from msgspec.structs import replace
 
 from petstore.console.downloads import dated
-from petstore.console.forms import FieldSet, choice
+from petstore.console.forms import FieldSet, choice, isolated
 from petstore.console.page import ConsolePage, Notice, PageRequest
-from petstore.console.templates import isolated
 from petstore.domain.decoding import integer_in
 from petstore.errors import InvalidBody, PetstoreError
 from petstore.http.messages import Response

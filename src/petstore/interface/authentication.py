@@ -4,8 +4,8 @@ from petstore.domain.networks import network_of
 from petstore.errors import InvalidKey, MissingKey, MissingScope, NetworkNotAllowed, Unavailable
 from petstore.http.messages import Request
 from petstore.interface.messages import require_admitted
-from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Caller, Scope
+from petstore.keys.store import ApiKeyCache
 from petstore.limits.minutes import MinuteLimiter
 
 _CHALLENGE = 'Bearer realm="petstore"'
@@ -42,7 +42,7 @@ async def look_up(
 
 
 def invalid_key() -> InvalidKey:
-    msg = "Authorization: the API key is not valid here, or no longer valid"
+    msg = "Authorization: invalid API key"
     return InvalidKey(msg, _INVALID)
 
 
@@ -72,7 +72,7 @@ def require_scope(key: Caller, scope: Scope | None, purpose: str = "") -> None:
 
 
 def require_network(key: Caller, address: str) -> None:
-    """Refuse a key that may not be used from the ``address`` of the client."""
+    """Refuse a key whose networks do not have the ``address`` of the client."""
     if not key.works_from(address):
         msg = f"this key may not be used from {address}; the address is not in its networks"
         raise NetworkNotAllowed(msg)

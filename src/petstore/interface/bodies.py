@@ -59,10 +59,11 @@ class BodyReader:
         self._largest = largest
         self._seconds = seconds
         self._deadlines: dict[asyncio.Task[Any], float] = {}
-        self.periodic_task = PeriodicTask(self.end_late, 0.1, "late bodies not ended")
+        self.periodic_task = PeriodicTask(self.end_late, 0.1, "cannot close timed-out requests")
 
     async def read(self, request: Request, receive: Receive, *, is_list: bool = False) -> bytes:
-        self._check_media_type(request)
+        if request.body != "none":  # of no content, curl and others say that it is a form
+            self._check_media_type(request)
         largest = self._largest * (_LIST_FACTOR if is_list else 1)
         return await self.read_any(request, receive, largest)
 

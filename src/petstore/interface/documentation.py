@@ -36,7 +36,7 @@ CODINGS = {"zstd": ".zst", "gzip": ".gz"}
 
 _CACHED_FILES = 64
 _HTML = "text/html; charset=utf-8"
-_NOTHING = "there is nothing here; the interface is under /v1, and its docs are at /docs"
+_NOTHING = "page not found; the API is under /v1, and its docs are at /docs"
 _NOT_BUILT = (
     "the documentation is not built; run `make docs` in the checkout and start the service again"
 )

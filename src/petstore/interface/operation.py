@@ -23,15 +23,14 @@ from petstore.http.messages import Headers, Response
 from petstore.interface.authentication import authenticate, require_network
 from petstore.interface.idempotency_records import Attempt, SafeRetries
 from petstore.interface.messages import JSON, NO_CONDITIONS, Conditions, encode_json, entity_tag
-from petstore.keys.cache import ApiKeyCache, find_key
 from petstore.keys.model import Caller, Scope, digest
+from petstore.keys.store import ApiKeyCache, find_key
 from petstore.limits.admission import Admission
 from petstore.limits.decide import RateLimiter
 from petstore.orders.store import Reservations
+from petstore.people.model import Session
 from petstore.people.store import find_session, find_session_in_unit
-from petstore.sessions.model import Session
-from petstore.usage.counter import Counter
-from petstore.usage.deprecated import DeprecatedOperation
+from petstore.usage.counter import Counter, DeprecatedOperation
 from petstore.webhooks.model import Networks
 
 BASE = "/v1"

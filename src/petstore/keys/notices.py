@@ -22,10 +22,10 @@ from petstore.keys.model import KeyNoticeData
 from petstore.keys.store import COLUMNS, caller_of
 from petstore.limits.decide import NEVER
 from petstore.periodic_tasks import PeriodicTask
-from petstore.usage.counter import first_hour
-from petstore.usage.deprecated import (
+from petstore.usage.counter import (
     DeprecatedOperation,
     DeprecationNoticeData,
+    first_hour,
     select_uses,
     use_of,
 )

@@ -1,21 +1,31 @@
-"""The pages of keys, for administrators: find, create, change, rotate, revoke and unban them."""
+"""The pages of keys for administrators, and of the usage of a key for its owner."""
 
 import re
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from petstore.clock import milliseconds, rfc3339
-from petstore.console.forms import Field, FieldSet, choice, number_or_text, words
+from petstore.clock import DAY, milliseconds, rfc3339, utc
+from petstore.console.forms import (
+    Field,
+    FieldSet,
+    choice,
+    isolated,
+    number_or_text,
+    problem_of,
+    words,
+)
 from petstore.console.history import history_of
-from petstore.console.page import ConsolePage, Notice, PageRequest, executes
-from petstore.console.templates import SCOPE_WORDS, isolated
+from petstore.console.numbers import Meter, bars, chart_day, meter
+from petstore.console.page import ConsolePage, Notice, PageRequest, executes, operation_in_words
+from petstore.console.templates import SCOPE_WORDS
 from petstore.domain.names import MAX_SEARCHED
 from petstore.domain.plans import PLANS, UNLIMITED, Limits
 from petstore.errors import PetstoreError, PreconditionFailed
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.keys.model import PREFIXES, Key
-from petstore.usage.pages import GRACES, rotate, usage_shown
+from petstore.usage.operations import Usage, UsageWindow, list_statuses
 
 _SEARCH = FieldSet(
     Field(
@@ -67,7 +77,7 @@ _FORM = FieldSet(
         parse=str.split,
         control="boxes",
         options=[*SCOPE_WORDS.items()],
-        caption="Scopes: what it may do",
+        caption="Permissions",
     ),
     Field(
         *("allowedNetworks", "Networks"),
@@ -75,7 +85,7 @@ _FORM = FieldSet(
         parse=str.split,
         control="lines",
         hint="One a line, such as 203.0.113.0/24. Leave empty for any network.",
-        caption="Networks that it may be used from",
+        caption="Allowed networks",
     ),
     Field(
         *("expiresAt", "Expires"),
@@ -126,21 +136,21 @@ async def _create(request: PageRequest) -> Response:
 
 async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
     key: Key = (await request.execute("getKey")).value
-    usage = await usage_shown(request, (await request.execute("getKeyUsage")).value, key.id)
+    usage = await _usage_shown(request, (await request.execute("getKeyUsage")).value, key.id)
     return request.page(
         "key.html",
         error=error,
         key=key,
         form=_FORM.shown(_FORM.texts(key), "", request.form, error),
         history=await history_of(request, f"key/{key.id}"),
-        graces=GRACES[:-1],
+        graces=_GRACES[:-1],
         **usage,
     )
 
 
 async def _update(request: PageRequest) -> Response:
     if (await request.execute("getKey")).value.state == "revoked":
-        msg = "somebody else revoked this key"
+        msg = "another user revoked this key"
         raise PreconditionFailed(msg)
     before, key = await request.change("Key", _FORM)
     texts = _FORM.texts(before)
@@ -150,7 +160,7 @@ async def _update(request: PageRequest) -> Response:
 
 
 async def _rotate(request: PageRequest) -> Response:
-    return await rotate(request, "rotateKey", _path(request))
+    return await _rotate_by(request, "rotateKey", _path(request))
 
 
 async def _revoke(request: PageRequest) -> Response:
@@ -161,6 +171,65 @@ async def _revoke(request: PageRequest) -> Response:
 
 def _path(request: PageRequest) -> str:
     return f"/keys/{request.path_id}"
+
+
+# The usage of a key
+
+_ENDS_SOON = 14 * DAY
+_GRACES = (("86400", "in 1 day"), ("604800", "in 7 days"), ("3600", "in 1 hour"), ("0", "at once"))
+"""When the old token ends: what the field ``graceSeconds`` of the form has, and words for it."""
+
+
+async def _usage_shown(request: PageRequest, usage: Usage, key_id: int) -> dict[str, Any]:
+    days = [(chart_day(day.date), day.requests) for day in usage.days]
+    return {
+        "usage": usage,
+        "now": utc(request.services.clock()),
+        "windows": [_window("This minute", usage.minute), _window("Today", usage.day)],
+        "days": bars("days", "Requests on each of the last 30 days", "requests", "Day", days),
+        "statuses": await list_statuses(request.services, key_id),
+        "operation_in_words": operation_in_words,
+    }
+
+
+def _window(label: str, window: UsageWindow) -> tuple[Meter, datetime]:
+    limit = None if window.limit == UNLIMITED else window.limit
+    used = window.limit - window.remaining
+    return meter(label, used, limit), datetime.fromtimestamp(window.reset, UTC)
+
+
+async def _show_usage(request: PageRequest, error: PetstoreError | None = None) -> Response:
+    services, own = request.services, request.caller
+    usage: Usage = (await request.execute("getUsage")).value
+    return request.page(
+        "usage.html",
+        error=error,
+        problem=None if error is None else problem_of(error),
+        key=own,
+        # The end of the token of the session, which a rotation may have set.
+        ends_at=None if own.expires_at is None else utc(own.expires_at),
+        ends_soon=own.end - services.clock() <= _ENDS_SOON,
+        graces=_GRACES[:-1],
+        **await _usage_shown(request, usage, own.id),
+    )
+
+
+async def _rotate_by(request: PageRequest, operation_id: str, back: str) -> Response:
+    """Rotate a key as the form wants it, and return the page that shows its new token.
+
+    It is no redirect, since no other response has the token. A form that is sent twice rotates
+    twice, and the last page has the token that counts.
+    """
+    grace = request.form.text("graceSeconds")
+    rotated = await request.execute(operation_id, {"graceSeconds": number_or_text(grace)})
+    ends = dict(_GRACES).get(grace, f"in {grace} seconds")
+    if request.caller.kind == "key" and grace == "0":
+        back = "/sign-in?signed-out=rotated"
+    return request.page("rotated.html", key=rotated.value, ends=ends, back=back)
+
+
+async def _rotate_own(request: PageRequest) -> Response:
+    return await _rotate_by(request, "rotateCurrentKey", "/usage")
 
 
 _unban = executes("unbanKey", "The ban is lifted.", "/keys/{}")
@@ -175,4 +244,6 @@ PAGES = (
     ConsolePage("POST", "/keys/{keyId}/rotate", _rotate, "rotateKey", _show),
     ConsolePage("POST", "/keys/{keyId}/revoke", _revoke, "revokeKey", _show),
     ConsolePage("POST", "/keys/{keyId}/unban", _unban, "unbanKey"),
+    ConsolePage("GET", "/usage", _show_usage, "getUsage"),
+    ConsolePage("POST", "/usage/rotate", _rotate_own, "rotateCurrentKey", _show_usage),
 )

@@ -46,7 +46,7 @@ class Forgotten(NamedTuple):
 
 def forgetting(store: Store, clock: Clock, days: int) -> PeriodicTask:
     forget = partial(forget_old_buyers, store, clock, days)
-    return PeriodicTask(forget, 60, "old buyers not removed from orders")
+    return PeriodicTask(forget, 60, "cannot delete expired buyer data")
 
 
 async def forget_old_buyers(store: Store, clock: Clock, days: int) -> None:

@@ -1,9 +1,11 @@
 """``petstore orders``: the store orders of a running service."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 import click
 
@@ -12,12 +14,12 @@ from petstore.cli.operations import MAX_PAGE, OperationCommand
 from petstore.cli.options import MOMENT, TEXT, database_option, json_option
 from petstore.cli.output import SectionedGroup, plain_failures, print_json, print_resource
 from petstore.clock import system_clock
-from petstore.orders.model import Order
+from petstore.console.numbers import plain_amount
+from petstore.orders.model import EXPORTED, exported
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import Client
 
-_COLUMNS = Order.__struct_encode_fields__
 _STATUS = click.Choice(["placed", "approved", "delivered", "returned", "cancelled"])
 
 
@@ -36,16 +38,47 @@ _update = partial(OperationCommand, operation_id="updateOrder", method="orders.u
 @click.option("--delivered-before", type=MOMENT, help="Only orders delivered before this time.")
 @service_option
 def export(*, file: Path, service: str, **filters: Any) -> None:
-    """Write orders to FILE, or to standard output, as CSV that is safe in a spreadsheet."""
-    export_csv(file, service, "order", _COLUMNS, partial(_pages, filters), spreadsheet_safe=True)
+    """Write orders to FILE, or to standard output, as CSV that is safe in a spreadsheet.
+
+    Times are in the time zone of the shop.
+    """
+    export_csv(file, service, "order", EXPORTED, partial(_pages, filters), spreadsheet_safe=True)
 
 
 def _pages(filters: dict[str, Any], client: "Client") -> Iterator[list[dict[str, Any]]]:
+    zone = ZoneInfo(client.sales.get().time_zone)
+    categories = {each.id: each.name for each in client.categories.list(limit=MAX_PAGE)}
+    sellers = _sellers(client)
     for page in client.orders.list(limit=MAX_PAGE, **filters).pages():
+        rows: list[dict[str, Any]] = page.response.json()
+        ids = {row["petId"] for row in rows}
+        pets = {each.id: each for each in client.pets.list(id=ids)} if ids else {}
         yield [
-            row | {"complete": "true" if row["complete"] else "false"}
-            for row in page.response.json()
+            exported(
+                *(row, zone, plain_amount),
+                soldBy=sellers.get(row["id"], ""),
+                pet=pet.name if (pet := pets.get(row["petId"])) else "",
+                category=categories.get(pet.category_id, "") if pet else "",
+            )
+            for row in rows
         ]
+
+
+def _sellers(client: "Client") -> dict[int, str]:
+    """Return who delivered which orders: by name only if the key may see who there is."""
+    # Imported where it is used, so that `petstore --help` is instant.
+    from petstore_client.errors import Forbidden
+
+    names = dict[str, str]()
+    with suppress(Forbidden):
+        names = {f"person {each.id}": each.name for each in client.people.list(limit=MAX_PAGE)}
+        names |= {f"key {each.id}": each.name for each in client.keys.list(limit=MAX_PAGE)}
+    sellers = dict[int, str]()
+    for event in client.events.list(types=["order.delivered"], limit=MAX_PAGE):
+        actor = event.actor
+        shown = f"{actor.type} {actor.id}" if actor and actor.id else "service"
+        sellers[int(event.resource.partition("/")[2])] = names.get(shown, shown)
+    return sellers
 
 
 @click.command()

@@ -8,8 +8,8 @@ from msgspec import UNSET
 
 from petstore.categories.pages import stock_of
 from petstore.clock import utc
-from petstore.console.charts import change_in_percent
 from petstore.console.history import newest_acts
+from petstore.console.numbers import change_in_percent
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.domain.time_zones import local_time
 from petstore.events.model import EVENT_TYPES, kind_of

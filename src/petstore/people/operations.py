@@ -147,7 +147,7 @@ OPERATIONS = (
     _RESOURCE.row(
         *("invitePerson", "POST", "/people/{personId}/invite", "Invite a person"),
         "Makes a link with which the person sets a password, once, within 72 hours; earlier"
-        " ones end. The link is shown only once. The password until now works until the link"
+        " ones end. The link is shown only once. The current password works until the link"
         " is used. Your key cannot invite a person with rights that it does not have itself.",
         *(_invite, Success(200, "The person and the invitation.", PersonWithInvitation, _INVITED)),
         tagged=False,

@@ -1,16 +1,35 @@
-"""The pages of people, for administrators: list, add, change, invite and disable them."""
+"""The pages of people: for administrators, of one's own account, and of an invitation."""
 
+from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from petstore.clock import HOUR
-from petstore.console.forms import Field, FieldSet, Problem, choice
+from petstore.console.forms import Field, FieldSet, Problem, choice, isolated, problem_of
 from petstore.console.history import history_of
-from petstore.console.page import ConsolePage, Notice, PageRequest, Undo
-from petstore.console.templates import isolated
-from petstore.errors import LastAdministrator, NotFound, PetstoreError
+from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, failure_of
+from petstore.console.sign_in import browser_of, is_phone, signed_in
+from petstore.domain.decoding import convert
+from petstore.errors import (
+    InvalidBody,
+    LastAdministrator,
+    MissingKey,
+    NotFound,
+    PetstoreError,
+    Unavailable,
+)
 from petstore.http.messages import Response
 from petstore.keys.model import ROLES, Role
-from petstore.people.model import INVITATION_LIFE, Person
+from petstore.people.model import (
+    FIRST,
+    INVITATION_LIFE,
+    Account,
+    Person,
+    PersonCreate,
+    PersonPatch,
+    Session,
+)
+from petstore.people.passwords import MIN_LENGTH, check_password
 
 _ROLES: dict[Role, str] = {
     "viewer": "Viewer: sees everything in the shop",
@@ -29,7 +48,7 @@ _FORM = FieldSet(
 )
 _LAST = Problem(
     "",
-    "You are the last administrator. First make somebody an administrator who has set a password.",
+    "You are the last administrator. First make another person with a password an administrator.",
 )
 _HOURS = INVITATION_LIFE // HOUR
 
@@ -91,9 +110,12 @@ async def _set_state(state: str, request: PageRequest) -> Response:
     person: Person = changed.value
     name, path = isolated(person.name), _path(request)
     if person.state == "disabled":
-        text, undo = f"{name} is disabled, and signed out everywhere.", Undo(f"{path}/enable")
+        text, undo = (
+            f"{name} no longer has access, and is signed out everywhere.",
+            Undo(f"{path}/enable"),
+        )
     else:
-        text, undo = f"{name} is enabled again.", Undo(f"{path}/disable")
+        text, undo = f"{name} has access again.", Undo(f"{path}/disable")
     return await request.redirect(path, Notice(text, undo))
 
 
@@ -119,6 +141,158 @@ def _path(request: PageRequest) -> str:
     return f"/people/{request.path_id}"
 
 
+# One's own account: name and password of a person, and where a caller is signed in.
+
+_ACCOUNT = "/account"
+_OWN_FORM = FieldSet(
+    Field(
+        "name",
+        "Name",
+        hint="As others see it beside what you do.",
+        attributes={"aria-required": "true", "maxlength": 100, "autocomplete": "name"},
+    )
+)
+_LABELS = {"current": "Current password", "password": "New password"}
+
+
+async def _refuse_password(request: PageRequest, error: PetstoreError) -> Response:
+    return await _show_account(request, error, problem_of(error, _LABELS))
+
+
+async def _show_account(
+    request: PageRequest, error: PetstoreError | None = None, problem: Problem | None = None
+) -> Response:
+    """Return the page as it is now.
+
+    ``error`` refused the form of the name, unless there is a ``problem`` with a password.
+    """
+    if isinstance(error, (MissingKey, NotFound)):
+        raise type(error)(error.message)
+    session, caller, wrong = request.session, request.caller, problem
+    account, forms = None, dict[str, Any]()
+    if caller.kind == "person":
+        account = await request.sessions.read_account(caller.id)
+        texts = _OWN_FORM.texts(account.caller)
+        forms["form"] = form = _OWN_FORM.shown(texts, "", request.form, None if problem else error)
+        problem = problem or form.problem
+    return request.page(
+        "account.html",
+        error=error,
+        account=account,
+        problem=problem,
+        wrong=wrong,
+        **forms,
+        devices=await request.sessions.devices(caller.id),
+        own=session and session.device,
+        shortest=MIN_LENGTH,
+    )
+
+
+async def _rename(request: PageRequest) -> Response:
+    session = _person_of(request)
+    account = await request.sessions.read_account(session.caller.id)
+    _OWN_FORM.require_unchanged(request.form, account.caller)
+    texts = _OWN_FORM.texts(account.caller)
+    wanted: Any = convert(texts | _OWN_FORM.patch(request.form), PersonPatch, InvalidBody)
+    await request.sessions.rename(session, wanted.name, request.id)
+    return await request.tell_change(_ACCOUNT, "Your name", texts, {"name": wanted.name})
+
+
+async def _change_password(request: PageRequest) -> Response:
+    current, password = request.form.raw("current"), request.form.raw("password")
+    changed = await request.sessions.change_password(
+        _person_of(request), current, password, request.id
+    )
+    text = "Your new password is set. You were signed out everywhere else."
+    return signed_in(request, changed, Notice(text), _ACCOUNT)
+
+
+async def _end_own_device(request: PageRequest) -> Response:
+    sent = request.form.text("device")
+    for device in await request.sessions.devices(request.caller.id):
+        if str(device.id) == sent:
+            await request.sessions.end_device(request.caller.id, device.digest)
+    # Also if it has ended already: that is what the person wants.
+    return await request.redirect(_ACCOUNT, Notice("You are signed out there."))
+
+
+async def _end_others(request: PageRequest) -> Response:
+    assert request.session is not None  # noqa: S101 - only public pages have none
+    await request.sessions.end_others(request.session)
+    return await request.redirect(_ACCOUNT, Notice("You are signed out everywhere else."))
+
+
+def _person_of(request: PageRequest) -> Session:
+    session = request.session
+    if session is None or session.caller.kind != "person":
+        msg = "a key has neither a name to change here nor a password"
+        raise NotFound(msg)
+    return session
+
+
+# An invitation: a person sets a password with it, and is signed in.
+
+_FROM_NOW_ON = "From now on you sign in with it and your login."
+_INVITATION = "/invitation/{secret}"
+
+
+async def _show_invitation(request: PageRequest) -> Response:
+    try:
+        account = await request.sessions.find_invited(request.parameter)
+    except Unavailable as error:
+        return await _refuse_invitation(request, error)
+    return _invitation_page(request, 200 if account else NotFound.status, account)
+
+
+async def _accept(request: PageRequest) -> Response:
+    secret, password = request.parameter, request.form.raw("password")
+    account = await request.sessions.find_invited(secret)
+    accepted = first = None
+    if account is not None:
+        login = account.login
+        if account.caller.id == FIRST:
+            login = request.form.line("login")
+            typed = {"name": request.form.line("name"), "login": login, "role": "administrator"}
+            first = convert(typed, PersonCreate, InvalidBody)
+        check_password(password, login)
+        browser = browser_of(request)
+        accepted = await request.sessions.accept(secret, password, first, browser, request.id)
+    if accepted is None:
+        msg = "the invitation has ended"
+        raise NotFound(msg)
+    return signed_in(request, accepted, Notice(f"Your password is set. {_FROM_NOW_ON}"))
+
+
+async def _refuse_invitation(request: PageRequest, error: PetstoreError) -> Response:
+    account = None
+    with suppress(Unavailable):
+        account = await request.sessions.find_invited(request.parameter)
+    problem = "" if isinstance(error, NotFound) else failure_of(error, request.id).message
+    return _invitation_page(
+        request, error.status, account, problem, is_typed=isinstance(error, InvalidBody)
+    )
+
+
+def _invitation_page(
+    request: PageRequest,
+    status: int,
+    account: Account | None,
+    problem: str = "",
+    *,
+    is_typed: bool = False,
+) -> Response:
+    return request.page(
+        "invitation.html",
+        status,
+        account=account,
+        is_first=account is not None and account.caller.id == FIRST,
+        problem=problem,
+        is_typed=is_typed,
+        stays=request.form.text("stays") if problem else is_phone(request.head),
+        shortest=MIN_LENGTH,
+    )
+
+
 PAGES = (
     ConsolePage("GET", "/people", _list, "listPeople"),
     ConsolePage("GET", "/people/new", _new, "createPerson"),
@@ -130,5 +304,18 @@ PAGES = (
     ConsolePage("POST", "/people/{personId}/enable", _enable, "updatePerson", _show),
     ConsolePage(
         "POST", "/people/{personId}/devices/{deviceId}/end", _end_device, "endPersonDevice"
+    ),
+    ConsolePage("GET", _ACCOUNT, _show_account),
+    ConsolePage("POST", _ACCOUNT, _rename, refused=_show_account),
+    ConsolePage(
+        *("POST", f"{_ACCOUNT}/password", _change_password),
+        refused=_refuse_password,
+        has_secret=True,
+    ),
+    ConsolePage("POST", f"{_ACCOUNT}/devices/end", _end_own_device),
+    ConsolePage("POST", f"{_ACCOUNT}/devices/end-others", _end_others),
+    ConsolePage("GET", _INVITATION, _show_invitation, public=True),
+    ConsolePage(
+        "POST", _INVITATION, _accept, refused=_refuse_invitation, public=True, signs_in=True
     ),
 )

@@ -21,23 +21,25 @@ from petstore.domain.names import name_key
 from petstore.errors import BeyondOwnRights, LastAdministrator, LoginTaken, NotFound, PersonDisabled
 from petstore.events.model import AdminEventType, admin_event
 from petstore.events.store import Change
-from petstore.keys.cache import find_key
 from petstore.keys.model import ROLES, Caller, Environment
-from petstore.keys.store import begin_change, count_up_revision, new_caller
+from petstore.keys.store import begin_change, count_up_revision, find_key, new_caller
 from petstore.people.model import (
     FIRST,
     INVITATION_LIFE,
     MAX_LOGIN,
     Account,
+    Browser,
+    Device,
     Invitation,
     Person,
     PersonCreate,
     PersonDevice,
     PersonWithInvitation,
+    Session,
     check_role,
+    expiry,
     first_account,
 )
-from petstore.sessions.model import Browser, Device, Session, expiry
 
 MAX_SESSIONS = 100
 """The maximum number of sessions of a caller; a new one ends the one used the longest ago."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -25,25 +26,28 @@ from petstore.console.forms import (
     ShownForm,
     Texts,
     choice,
+    isolated,
     optional,
     typed_id,
     undo_fields,
 )
 from petstore.console.history import History, deleted_page, history_of, is_by_order, newest_events
-from petstore.console.numbers import money_in_words, shown_count
+from petstore.console.numbers import shown_count
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
-from petstore.console.templates import isolated
 from petstore.domain.decoding import convert
-from petstore.errors import InvalidBody, NotFound, PetstoreError, UnknownPet
+from petstore.domain.time_zones import local_time
+from petstore.errors import InvalidBody, NotFound, PetstoreError, PreconditionFailed, UnknownPet
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.orders.form import card_of, latest_order, order_form, sale_of
+from petstore.orders.form import card_of, latest_order, order_form, sale_of, sold_in_words
 from petstore.orders.model import OPEN_STATUSES, PET_AFTER, Order
 from petstore.pets.model import EXPORTED, STATUSES, NewPet, Pet, statuses_after
 
 _ON_A_PAGE = 50
 MAX_SELECTED = 500
 """How many pets can be changed or deleted at once."""
+NOT_COUNTED = "This is no sale: Sales does not count it."
+_NO_SALE = "“sold” here is not counted in Sales. Sell the pet instead."
 _VERSION = 8
 _ADDED_LAST = 10
 _STATUSES = tuple((status, status) for status in STATUSES)
@@ -60,7 +64,7 @@ _FILTERS = FieldSet(
     _CATEGORY_FILTER,
 )
 SELECTION_FORM = FieldSet(
-    choice("status", "Status", ("", "leave as it is"), *_STATUS_CHOICES[1:], parse=optional),
+    choice("status", "Status", ("", "Keep"), *_STATUS_CHOICES[1:], parse=optional),
     _CATEGORY_FILTER,
 )
 """What several selected pets get at once; an empty field leaves them as they are."""
@@ -202,7 +206,7 @@ async def _create(request: PageRequest) -> Response:
     pet: Pet = created.value
     category = added_category(request)
     where = f", in the new category {isolated(category)}" if category else ""
-    text = f"{isolated(pet.name)} is in the store: pet {pet.id}{where}."
+    text = f"Added {isolated(pet.name)} (#{pet.id}){where}."
     notice = Notice(text, _undo_of(pet))
     if request.form.text("again"):
         return await request.redirect(f"/pets/{pet.id}", notice)
@@ -234,7 +238,6 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
     form = fields.shown(now, found.version, request.form, of_change)
     form = form._replace(fields=_offered(pet, order, form.typed["status"]).fields)
     sold = order_form(request).new(request.form if of_sale else EMPTY, of_sale)
-    following = () if order else tuple(filter(None, statuses_after(pet.status)))
     if was_pending := any(each.opened == "pending" for each in form.differences):
         latest = await latest_order(request, pet)
     # The order whose end made a pending pet what it is now.
@@ -250,11 +253,11 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
         sale_form=sold,
         problem=form.problem or sold.problem,
         sale=sale,
+        version=version_of(pet),
         card=card_of(request, sale.order, pet) if sale and sale.order else None,
         now=now,
         form=await category_form(request, form),
         order=order,
-        following=following,
         ended=latest if ended else None,
         history=history,
     )
@@ -264,7 +267,8 @@ def _offered(pet: Pet, order: Order | None, typed: str) -> FieldSet:
     following = () if order else statuses_after(pet.status)
     statuses = dict.fromkeys([pet.status or "", *(status or "" for status in following), typed])
     choices = [(status, status or "none") for status in statuses]
-    return _form({}, choices, "The order decides the status." if order else "")
+    hint = "The order decides the status." if order else ""
+    return _form({}, choices, hint or (_NO_SALE if "sold" in following else ""))
 
 
 async def _update(request: PageRequest) -> Response:
@@ -283,7 +287,10 @@ async def _update(request: PageRequest) -> Response:
     is_moved = {**before, "status": now["status"]} == now
     what = f"is {pet.status or 'without a status'}" if is_moved else "is changed"
     name, undo = isolated(pet.name), _undo_of_change(pet, before, now)
-    notice = change_notice(name, f"{name} {what}.", undo, request.form.text("undo"))
+    done = f"{name} {what}."
+    if now["status"] == "sold" != before["status"]:
+        done += f" {NOT_COUNTED}"
+    notice = change_notice(name, done, undo, request.form.text("undo"))
     return await request.redirect(path, notice)
 
 
@@ -308,30 +315,41 @@ async def _undo_of_last(request: PageRequest, history: History, pet: Pet) -> Und
 
 
 async def _reserve(request: PageRequest) -> Response:
-    fields = order_form(request)
-    reserved = fields.body(fields.typed(request.form))
-    placed = await request.execute("placeOrder", {"petId": request.path_id, **reserved})
-    order: Order = placed.value
-    undo = Undo(f"/orders/{order.id}/cancel", {"version": placed.version, "seen": order.status})
-    notice = Notice(f"Order {order.id} reserves the pet.", undo)
+    order, seen, name = await _placed(request)
+    until = ""
+    if order.reserved_until is not UNSET:
+        lapse = local_time(order.reserved_until, request.time_zone)
+        days = (lapse.date() - request.today).days
+        day = ("today", "tomorrow")[days] if days in (0, 1) else f"{lapse.day} {lapse:%b %Y}"
+        until = f" until {day} {lapse:%H:%M}"
+    notice = Notice(
+        f"Reserved {isolated(name)}{until} (order {order.id}).",
+        Undo(f"/orders/{order.id}/cancel", seen),
+    )
     return await request.redirect(f"/orders/{order.id}", notice)
 
 
 async def _sell(request: PageRequest) -> Response:
-    fields = order_form(request)
-    sale = fields.body(fields.typed(request.form))
-    sold = await request.execute("placeOrder", {"petId": request.path_id, "complete": True, **sale})
-    order: Order = sold.value
-    pet = await request.find_pet(order.pet_id)
-    name = isolated(pet.name) if pet else f"pet {order.pet_id}"
-    price = ""
-    if order.amount is not UNSET and order.currency is not UNSET:
-        price = f" for {money_in_words(order.amount, order.currency)}"
-    to = "" if order.buyer is UNSET else f" to {isolated(order.buyer)}"
+    order, seen, name = await _placed(request, complete=True)
     page = f"/pets/{order.pet_id}"
-    seen = {"version": sold.version, "seen": order.status, "back": page}
-    undo = Undo(f"/orders/{order.id}/return", seen)
-    return await request.redirect(page, Notice(f"Sold {name}{to}{price} (order {order.id}).", undo))
+    undo = Undo(f"/orders/{order.id}/return", {**seen, "back": page})
+    return await request.redirect(page, Notice(sold_in_words(order, name), undo))
+
+
+async def _placed(request: PageRequest, **more: bool) -> tuple[Order, dict[str, str], str]:
+    """Order the pet, which its form may make available first; return what an undo needs, too."""
+    fields = order_form(request)
+    body = {"petId": request.path_id, **more, **fields.body(fields.typed(request.form))}
+    request.decoded("placeOrder", body)
+    pet = await request.find_pet(request.path_id)
+    if pet and pet.status != "available" and request.form.text("frees") == version_of(pet):
+        with suppress(PreconditionFailed):  # the other click of two
+            available, version = {"status": "available"}, Result(pet).version
+            await request.execute("updatePet", available, if_match=version)
+    placed = await request.execute("placeOrder", body)
+    order: Order = placed.value
+    name = pet.name if pet else f"pet {order.pet_id}"
+    return order, {"version": placed.version, "seen": order.status}, name
 
 
 async def _delete(request: PageRequest) -> Response:
@@ -357,7 +375,7 @@ def box_of(pet: Pet) -> str:
 async def selection_form(
     request: PageRequest, typed: Form, error: PetstoreError | None = None
 ) -> ShownForm:
-    return await category_form(request, SELECTION_FORM.new(typed, error), "leave as it is")
+    return await category_form(request, SELECTION_FORM.new(typed, error), "Keep")
 
 
 async def _again(request: PageRequest, pet: Pet) -> Undo:
@@ -378,7 +396,7 @@ def _resource(request: PageRequest) -> str:
 
 
 def _not_found(request: PageRequest) -> NotFound:
-    return NotFound(f"there is no pet {request.path_id}; somebody may have deleted it")
+    return NotFound(f"there is no pet {request.path_id}; it may have been deleted")
 
 
 async def _download(request: PageRequest) -> Response:

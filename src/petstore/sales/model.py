@@ -72,7 +72,7 @@ class Sales(Struct, frozen=True, rename={"first": "from", "last": "to", "time_zo
     first: Annotated[date, Meta(description="The first day.")]
     last: Annotated[date, Meta(description="The last day.")]
     time_zone: Annotated[str, Meta(description="The time zone of the days.")]
-    by: Annotated[By, Meta(description="What the rows are: days or categories.")]
+    by: Annotated[By, Meta(description="Group by day or category.")]
     rows: Annotated[list[SalesRow], Meta(description="The rows, by day or by category.")]
 
 

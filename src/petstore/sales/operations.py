@@ -45,7 +45,7 @@ class GetSalesQuery(
     by: Annotated[
         By,
         Meta(
-            description="What the rows are: `day` or `category`.",
+            description="Group by `day` or `category`.",
             extra={"expected": "one of 'day', 'category'"},
         ),
     ] = "day"

@@ -25,9 +25,8 @@ from petstore.databases.schema import TABLES_BY_NAME
 from petstore.errors import LoginTaken, WebhooksNotConfigured
 from petstore.events.model import OPERATOR, SERVICE, START, Author
 from petstore.events.store import Change, newest_position, publish_all
-from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Caller, Environment, KeyFields
-from petstore.keys.store import create_key
+from petstore.keys.store import ApiKeyCache, create_key
 from petstore.orders.model import OrderCreate, OrderPatch
 from petstore.orders.store import free_lapsed, place_order, update_order
 from petstore.people.model import Account, PersonCreate

@@ -7,7 +7,7 @@ import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,20 +15,30 @@ from typing import TypeAlias
 
 import uvloop
 
+from petstore import __version__
 from petstore.app import check_tracing, create_registry, open_log, serve_settings
-from petstore.backends import require_secret, secret_file_of, store_at
-from petstore.clock import SECOND
+from petstore.backends import database_of, require_secret, secret_file_of, store_at, watched_files
+from petstore.clock import SECOND, system_clock
 from petstore.databases.sqlite import checkpoint_and_remove_wal
 from petstore.errors import LostFiles, PetstoreError
-from petstore.http.server import require_room
+from petstore.http.server import require_room, room_for
+from petstore.logs import LogEvent
+from petstore.observability.measured import Metrics, report_attempts, report_backlog
 from petstore.observability.metrics import CONNECTIONS, CONNECTIONS_MAX
-from petstore.observability.registry import SharedMetrics, share_metrics
-from petstore.server.deliveries import opened_deliverer
+from petstore.observability.registry import Registry, SharedMetrics, share_metrics
 from petstore.server.listeners import http_server, inherited_listener, listen
 from petstore.server.supervisor import ENDS_SERVICE, READY, Lifecycle, Link, Supervisor, Work
 from petstore.settings import Settings, is_postgres, sqlite_path
+from petstore.webhooks.deliverer import Deliverer, NoteAttempt, Rules
+from petstore.webhooks.sender import Resolver, Sender
+from petstore.webhooks.signing import webhook_secrets
+from petstore.webhooks.store import LeasedWebhook
 
 _MIGRATION_TIMEOUT = 10 * SECOND
+_SQLITE_POLL_SECONDS = 0.05
+_POSTGRES_POLL_SECONDS = 0.1
+_STOP_SECONDS = 5
+_DELIVERY_CONNECTIONS = 20_000  # most of them wait for a response
 _LOG = logging.getLogger(__name__)
 
 
@@ -115,8 +125,8 @@ def _warn_if_open_to_others(path: Path) -> None:
     mode = path.stat().st_mode & 0o777
     if mode & 0o077:
         _LOG.warning(
-            "others than its owner may open %s (mode %04o): they could read everything, or stop"
-            " all changes by a lock; chmod 600 keeps them out",
+            "%s is accessible to other users (mode %04o), who could read everything or block all"
+            " changes; run chmod 600",
             path,
             mode,
         )
@@ -131,7 +141,8 @@ _GC_THRESHOLD = 10_000
 
 def work(settings: Settings, link: Link, run: "Run") -> None:
     try:
-        uvloop.new_event_loop().run_until_complete(_run(run, link))
+        ready = partial(link.send_bytes, READY)
+        uvloop.new_event_loop().run_until_complete(_run(run, ready))
     except Exception as error:  # noqa: BLE001 - whatever it is, it belongs in the log
         log = open_log(settings)  # the log of the application is closed by now
         # An operator can fix these, so a line is enough; our own faults have a traceback.
@@ -147,12 +158,12 @@ Run: TypeAlias = Callable[[asyncio.Event, Callable[[], None]], Awaitable[None]]
 """Prepares, calls the function once it is ready, works until the event is set, and cleans up."""
 
 
-async def _run(run: Run, link: Link) -> None:
+async def _run(run: Run, report_ready: Callable[[], None]) -> None:
     stop = asyncio.Event()
     # Ctrl-C sends two: the terminal signals every process, and the supervisor its workers.
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await run(stop, partial(link.send_bytes, READY))
+    await run(stop, report_ready)
 
 
 async def serve(
@@ -187,17 +198,61 @@ async def serve(
             _LOG.warning("unfinished requests were cut off %d s after the stop signal", timeout)
 
 
+def run_deliverer(settings: Settings, warnings: Iterable[str]) -> None:
+    """Deliver events to webhooks until a stop signal, in this process and without a supervisor."""
+    require_secret(settings)
+    with ExitStack() as opened:
+        shared: SharedMetrics | None = None
+        if settings.metrics_port:
+            listener = opened.enter_context(listen(settings.host, settings.metrics_port))
+            shared = opened.enter_context(share_metrics(listener))
+        run = partial(deliver, settings, shared, warnings=warnings)
+        started = LogEvent("deliveries_started", "deliveries to webhooks have started")
+        uvloop.new_event_loop().run_until_complete(_run(run, partial(_LOG.info, started)))
+
+
 async def deliver(
     settings: Settings,
     shared_metrics: SharedMetrics | None,
     stop: asyncio.Event,
     report_ready: Callable[[], None],
+    *,
+    warnings: Iterable[str] = (),
 ) -> None:
-    registry = shared_metrics and create_registry(shared_metrics, serves=False)
-    async with opened_deliverer(settings, registry) as deliverer:
+    room_for(_DELIVERY_CONNECTIONS)
+    secret, on_postgres = secret_file_of(settings), is_postgres(settings.database)
+    registry: Registry | None = shared_metrics and create_registry(shared_metrics, serves=False)
+    store = database_of(settings, [] if registry is None else [Metrics(registry, settings)])
+    note_attempt: NoteAttempt = lambda _state, _seconds: None  # noqa: E731 - nothing is observed
+    if registry is not None:
+        note_attempt = report_attempts(registry)
+        report_backlog(registry, store, settings.environment, system_clock)
+
+    def secrets_of(webhook: LeasedWebhook) -> list[bytes]:
+        version, ends_at = webhook.secret_version, webhook.previous_secret_ends_at
+        return webhook_secrets(secret.read(), webhook.id, version, ends_at, system_clock())
+
+    rules = Rules(
+        settings.environment,
+        publishes=on_postgres,
+        poll_seconds=_POSTGRES_POLL_SECONDS if on_postgres else _SQLITE_POLL_SECONDS,
+        stop_seconds=min(_STOP_SECONDS, settings.shutdown_timeout - 1),
+    )
+    sender = Sender(Resolver(), settings.webhook_networks, f"petstore/{__version__}")
+    async with AsyncExitStack() as opened:
+        opened.callback(open_log(settings).close)
+        await store.open()
+        opened.push_async_callback(store.close)
+        if not on_postgres:
+            await opened.enter_async_context(watched_files(store))
+        if registry is not None:
+            await opened.enter_async_context(registry.running())
+        for warning in warnings:
+            _LOG.warning(warning)
         tune_garbage_collector()
-        report_ready()
+        deliverer = Deliverer(store, sender, secrets_of, system_clock, note_attempt, rules)
         async with deliverer.running():
+            report_ready()
             await stop.wait()
 
 

@@ -18,11 +18,12 @@ from petstore.keys.model import SCOPES, Caller
 from petstore.keys.store import found, select_key
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import NEVER, Decision, State, describe
-from petstore.usage.counter import first_day, first_hour
-from petstore.usage.deprecated import (
+from petstore.usage.counter import (
     DeprecatedOperation,
     DeprecatedUse,
     KeyDeprecatedUse,
+    first_day,
+    first_hour,
     list_uses,
     use_of,
 )

@@ -351,7 +351,7 @@ class Sales(Model, frozen=True, kw_only=True):
     from_: date  # The first day.
     to: date  # The last day.
     time_zone: str  # The time zone of the days.
-    by: SalesBy | str  # What the rows are: days or categories.
+    by: SalesBy | str  # Group by day or category.
     rows: list[SalesRow]  # The rows, by day or by category.
 
 

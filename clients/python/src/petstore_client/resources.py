@@ -571,7 +571,7 @@ class SalesCounts(Resource[D]):
             to: The last day. By default today.
             time_zone: The time zone of the days (IANA), such as ``Europe/Berlin``. By default the
                 store's.
-            by: What the rows are: ``day`` or ``category``. By default ``day``.
+            by: Group by ``day`` or ``category``. By default ``day``.
         """
         return called(Sales, "GET", "/store/sales", locals())
 
@@ -839,7 +839,7 @@ class People(Resource[D]):
         """Invite a person.
 
         Makes a link with which the person sets a password, once, within 72 hours; earlier ones end.
-        The link is shown only once. The password until now works until the link is used. Your key
+        The link is shown only once. The current password works until the link is used. Your key
         cannot invite a person with rights that it does not have itself. Your key needs the scope
         ``keys:admin``. Raises ``BeyondOwnRights`` or ``PersonDisabled`` or ``SecretAlreadyShown``.
 

@@ -344,7 +344,6 @@ CREATE INDEX webhook_deliveries_in_order ON webhook_deliveries (webhook_id, reso
 CREATE INDEX webhook_deliveries_by_event ON webhook_deliveries (sequence, webhook_id);
 
 -- What keys did in an hour, or in the day that begins with it, and the latest request as JSON.
--- The counts of key 0 number the saves of each process.
 CREATE TABLE counts (
     kind TEXT NOT NULL,
     key_id INTEGER NOT NULL,

@@ -7,7 +7,7 @@ from petstore.events.model import ADMIN_EVENT_TYPES, EVENT_TYPES, EventType, typ
 from petstore.interface.openapi.schemas import TEXT, Schema, json_content, parameter, reference
 from petstore.keys.model import KeyNoticeData
 from petstore.orders.model import PERSONAL, Order
-from petstore.usage.deprecated import DeprecationNoticeData
+from petstore.usage.counter import DeprecationNoticeData
 
 _NOTICES = {"deprecation": DeprecationNoticeData.__name__, "keyNotice": KeyNoticeData.__name__}
 _NULL = {"type": "null"}

@@ -19,7 +19,7 @@ from petstore.orders.model import OrderStatus
 from petstore.people.model import PersonState
 from petstore.pets.model import Pet, PetStatus
 from petstore.sales.model import By
-from petstore.usage.deprecated import DeprecationNoticeData
+from petstore.usage.counter import DeprecationNoticeData
 from petstore.webhooks.model import DeliveryState
 
 Schema: TypeAlias = dict[str, Any]

@@ -12,33 +12,21 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cache
-from itertools import count, cycle
+from itertools import cycle
 from multiprocessing import get_context
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import uvloop
 
 from petstore.keys.model import new_token
-from works import get, page_path, request
+from works import get, request
 
 Kind: TypeAlias = Callable[["Caller"], Coroutine[Any, Any, None]]
 
 _PIPELINE_BYTES = 256 * 1024
 _CHUNKS = 65_000
-_HEAD_BYTES = 60_000
-_HOPS = 6_000
-_PAGES = 100
-_SLOW_BYTES_PER_SECOND = 60_000
-_NICE = 10
 _NO_KEY = b"GET /v1/pets HTTP/1.1\r\nHost: petstore\r\n"
 _TOKENS = 1_000
-_FILE_BYTES = 8 * 2**20 - 100
-_COMMAS = b"name,categoryId\n" + b"," * _FILE_BYTES
-_BLANK_LINES = b"name,categoryId\n" + b"\n" * _FILE_BYTES
-_UPLOAD = (
-    b"--edge\r\nContent-Disposition: form-data; name=file; filename=pets.csv\r\n\r\n"
-    b"%b\r\n--edge--\r\n"
-)
 
 
 class Target(NamedTuple):
@@ -59,13 +47,10 @@ class Caller:
     Callers have ``addresses`` addresses between them.
     """
 
-    def __init__(
-        self, target: Target, number: int, seen: Counter[str], addresses: int, seconds: float
-    ) -> None:
+    def __init__(self, target: Target, number: int, seen: Counter[str], addresses: int) -> None:
         self.target = target
         self.number = number
         self.seen = seen
-        self.seconds = seconds
         self._address = address(number % addresses)
 
     @asynccontextmanager
@@ -144,7 +129,7 @@ class _Asking(asyncio.Protocol):
             self._ended.set_result(error)
 
     def _send(self) -> None:
-        assert self._transport is not None  # noqa: S101 - set once it is connected
+        assert self._transport is not None
         self._transport.write(next(self._requests))
 
 
@@ -236,8 +221,7 @@ def attacking(
     callers: int,
     addresses: int,
     seconds: float,
-    after: float = 0,
-    niceness: int = _NICE,
+    niceness: int,
 ) -> Iterator[Counter[str]]:
     """Attack from a separate process; its results are available after the block.
 
@@ -250,7 +234,7 @@ def attacking(
     def run() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.nice(niceness)
-        told.send(uvloop.run(attack(kind, target, callers, addresses, seconds, after)))
+        told.send(uvloop.run(attack(kind, target, callers, addresses, seconds)))
 
     process = fork.Process(target=run, daemon=True)
     process.start()
@@ -265,19 +249,14 @@ def attacking(
 
 
 async def attack(
-    kind: Kind, target: Target, callers: int, addresses: int, seconds: float, after: float = 0
+    kind: Kind, target: Target, callers: int, addresses: int, seconds: float
 ) -> Counter[str]:
-    """Let so many callers do their worst for ``seconds``, and return what they saw.
-
-    What takes longer is cut off ``after`` seconds later.
-    """
+    """Let so many callers do their worst for ``seconds``, and return what they saw."""
     seen: Counter[str] = Counter()
     with suppress(TimeoutError):
-        async with asyncio.timeout(seconds + after), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
             for number in range(callers):
-                group.create_task(
-                    _until_cut(kind, Caller(target, number, seen, addresses, seconds))
-                )
+                group.create_task(_until_cut(kind, Caller(target, number, seen, addresses)))
     return seen
 
 
@@ -310,53 +289,27 @@ def address(number: int) -> str:
 # Messages that are too many or too large, without a key
 
 
-def pipeline(*lines: str) -> Kind:
-    """Return callers that send 256 KiB of small requests at once and read nothing."""
-    one = "\r\n".join((*lines, "", "")).encode()
-    requests = one * (_PIPELINE_BYTES // len(one))
-
-    async def pipelining(caller: Caller) -> None:
-        async with caller.connection() as wire:
-            await wire.send(requests)
-            caller.seen["sent"] += 1
-            await asyncio.Event().wait()
-
-    return pipelining
-
-
-@again
-async def pipeline_and_read(caller: Caller) -> None:
-    """Send requests without a key without a pause, and read the responses as fast as they come."""
-    await _pipeline_and_read(caller, _NO_KEY + b"\r\n")
-
-
-async def _pipeline_and_read(caller: Caller, one: bytes) -> None:
-    requests = one * (_PIPELINE_BYTES // len(one))
-    async with caller.connection() as wire, wire.sending(requests):
-        while True:
-            caller.seen[await wire.status()] += 1
+async def pipeline(caller: Caller) -> None:
+    """Send 256 KiB of small requests at once, and read nothing."""
+    one = b"GET / HTTP/1.1\r\nHost: petstore\r\n\r\n"
+    async with caller.connection() as wire:
+        await wire.send(one * (_PIPELINE_BYTES // len(one)))
+        caller.seen["sent"] += 1
+        await asyncio.Event().wait()
 
 
 @again
 async def chunks(caller: Caller) -> None:
     """Send a pet without a key, in chunks of one byte."""
     async with caller.connection() as wire:
-        await wire.send(CHUNKED)
+        await wire.send(_CHUNKED)
         caller.seen[await wire.status()] += 1
 
 
-CHUNKED = (
+_CHUNKED = (
     b"POST /v1/pets HTTP/1.1\r\nHost: petstore\r\nContent-Type: application/json\r\n"
     b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\n \r\n" * _CHUNKS + b"0\r\n\r\n"
 )
-
-
-async def head(caller: Caller) -> None:
-    """Send a large head without an end."""
-    async with caller.connection() as wire:
-        await wire.send(_NO_KEY + b"Padding: ".ljust(_HEAD_BYTES - len(_NO_KEY), b"x"))
-        caller.seen["sent"] += 1
-        await wire.until_closed()
 
 
 async def idle(caller: Caller) -> None:
@@ -395,156 +348,34 @@ async def limited(caller: Caller) -> None:
 @again
 async def limited_pipeline(caller: Caller) -> None:
     """Ask with a key that is at its limit, without waiting for the responses."""
-    await _pipeline_and_read(caller, get("/v1/pets/7", caller.target.limited))
+    one = get("/v1/pets/7", caller.target.limited)
+    requests = one * (_PIPELINE_BYTES // len(one))
+    async with caller.connection() as wire, wire.sending(requests):
+        while True:
+            caller.seen[await wire.status()] += 1
 
 
 @again
 async def make_up_tokens(caller: Caller) -> None:
     """Send made-up tokens with a valid checksum."""
-    await caller.ask(_gets(made_up_tokens()))
+    await caller.ask(_gets_with_made_up_tokens())
 
 
-@again
-async def mistype_tokens(caller: Caller) -> None:
-    """Send made-up tokens with an invalid checksum."""
-    await caller.ask(_gets([token[:-1] + "_" for token in made_up_tokens()]))
-
-
-def _gets(tokens: list[str]) -> Iterator[bytes]:
+def _gets_with_made_up_tokens() -> Iterator[bytes]:
     while True:
-        yield get("/v1/pets/7", secrets.choice(tokens))
+        yield get("/v1/pets/7", secrets.choice(_made_up_tokens()))
 
 
 @cache
-def made_up_tokens() -> list[str]:
-    """Return tokens with a valid checksum."""
+def _made_up_tokens() -> list[str]:
     return [new_token("production") for _ in range(_TOKENS)]
 
 
-@again
-async def forward_hops(caller: Caller) -> None:
-    """Claim that a request passed thousands of trusted proxies."""
-    await caller.ask(cycle([_forwarded(b"192.0.2.7" + b",127.0.0.1" * _HOPS)]))
-
-
-@again
-async def forward_zones(caller: Caller) -> None:
-    """Claim that each request is from another address, with a zone of 60 kB."""
-    begun, zone = secrets.token_hex(4).encode(), b"x" * _HEAD_BYTES
-    await caller.ask(_forwarded(b"fe80::1%%%b%d%b" % (begun, n, zone)) for n in count())
-
-
-def _forwarded(addresses: bytes) -> bytes:
-    return _NO_KEY + b"X-Forwarded-For: " + addresses + b"\r\n\r\n"
-
-
-def costly(method: str, path: str, body: str = "", line: str = "") -> Kind:
+def costly(method: str, path: str, body: str = "") -> Kind:
     """Return callers that ask with a key for what may take long to understand."""
 
     @again
     async def asking(caller: Caller) -> None:
-        one = request(method, path, caller.target.unlimited, body)
-        await caller.ask(cycle([_with_line(one, line) if line else one]))
+        await caller.ask(cycle([request(method, path, caller.target.unlimited, body)]))
 
     return asking
-
-
-def _with_line(one: bytes, line: str) -> bytes:
-    return one.replace(b"\r\n", f"\r\n{line}\r\n".encode(), 1)
-
-
-# Files of the console
-
-
-@again
-async def work_on_files(caller: Caller) -> None:
-    """Upload, export and download refused rows in the console, as large as they may be."""
-    console = _Console(await _signed_in(caller))
-    if caller.number % 3 == 0:
-        await caller.ask(cycle([console.upload(_COMMAS), console.upload(_BLANK_LINES)]))
-    elif caller.number % 3 == 1:
-        await caller.ask(cycle([console.get("/export/pets.csv")]))
-    else:
-        head = await _asked(caller, console.upload(_COMMAS))
-        path = head.partition(b"location: /console")[2].partition(b"\r\n")[0].decode()
-        if not path:
-            raise EOFError
-        await caller.ask(cycle([console.get(f"{path}/refused.csv")]))
-
-
-class _Console(NamedTuple):
-    """The requests of a browser that is signed in."""
-
-    cookie: str
-
-    def get(self, path: str) -> bytes:
-        """Return the request for a page."""
-        return _browsed("GET", path, f"Cookie: {self.cookie}")
-
-    def upload(self, content: bytes) -> bytes:
-        """Return the form that imports a file."""
-        body = _UPLOAD % content
-        lines = f"Cookie: {self.cookie}\r\nContent-Type: multipart/form-data; boundary=edge"
-        return _browsed("POST", "/import", lines, body)
-
-
-async def _signed_in(caller: Caller) -> str:
-    """Return the cookie of a new session."""
-    form = f"key={caller.target.limited}".encode()
-    lines = "Content-Type: application/x-www-form-urlencoded"
-    head = await _asked(caller, _browsed("POST", "/sign-in", lines, form))
-    return head.partition(b"set-cookie: ")[2].partition(b";")[0].decode()
-
-
-async def _asked(caller: Caller, one: bytes) -> bytes:
-    """Return the response to a request; its body may be cut off."""
-    async with caller.connection() as wire:
-        await wire.send(one)
-        return await wire.receive()
-
-
-def _browsed(method: str, path: str, lines: str, body: bytes = b"") -> bytes:
-    head = (
-        f"{method} /console{path} HTTP/1.1\r\nHost: petstore\r\nSec-Fetch-Site: same-origin\r\n"
-        f"{lines}\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
-
-
-# Callers that do nothing wrong
-
-
-async def read_slowly(caller: Caller) -> None:
-    """Ask for large pages without an end, and read them slowly and steadily."""
-    pages = get(page_path("available", 100), caller.target.unlimited) * _PAGES
-    loop = asyncio.get_running_loop()
-    async with caller.connection() as wire, wire.sending(pages):
-        started = loop.time()
-        while loop.time() < started + caller.seconds:
-            due = (loop.time() - started) * _SLOW_BYTES_PER_SECOND - caller.seen["bytes read"]
-            if due >= 1:
-                caller.seen["bytes read"] += len(await wire.receive(int(due)))
-            await asyncio.sleep(0.05)
-
-
-async def stop(caller: Caller) -> None:
-    """Ask on a new connection each time, while the first caller stops the service.
-
-    Counts what had no response though it was sent.
-    """
-    if caller.number == 0:
-        await asyncio.sleep(caller.seconds)
-        os.kill(caller.target.pid, signal.SIGTERM)
-        return
-    one = _with_line(get("/v1/pets/7", caller.target.unlimited), "Connection: close")
-    while True:
-        async with caller.connection() as wire:
-            try:
-                await wire.send(one)
-            except OSError:
-                caller.seen["reset before sent"] += 1
-                continue
-            try:
-                caller.seen[await wire.status()] += 1
-            except (OSError, EOFError):
-                caller.seen["reset when sent"] += 1

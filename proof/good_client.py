@@ -8,6 +8,7 @@ import asyncio
 from contextlib import closing, suppress
 from typing import NamedTuple
 
+from proof.wire import Lost, Wire
 from works import get, page_path
 
 ADDRESS = "127.0.0.2"
@@ -54,16 +55,18 @@ async def request_steadily(
 
     async def connection() -> None:
         nonlocal failed
-        with closing(Wire(port)) as wire:
+        with closing(Wire(ADDRESS)) as wire:
             while True:
                 since, request = await due.get()
-                has_response = await wire.ask(request)  # others count while this waits
-                failed += not has_response
+                is_success = False  # others count while this waits
+                with suppress(OSError, Lost):
+                    if not wire.is_connected or not keeps_alive:
+                        await wire.connect(port)
+                    is_success = (await wire.ask(request, seconds + timeout)).status == 200
+                failed += not is_success
                 times.append(loop.time() - since)
                 unanswered.remove(since)
                 due.task_done()
-                if not keeps_alive:
-                    wire.close()
 
     connections = [loop.create_task(connection()) for _ in range(_CONNECTIONS)]
     for number in range(round(seconds * _PER_SECOND)):
@@ -79,41 +82,3 @@ async def request_steadily(
     ended = loop.time()
     times += [ended - since for since in unanswered]
     return Requests([time * 1e3 for time in times], failed + len(unanswered), ended - started)
-
-
-class Wire:
-    """A connection to the service, which is opened when a request needs it."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
-
-    async def ask(self, request: bytes) -> bool:
-        """Send a request; return whether it got a complete response with status 200."""
-        try:
-            reader, writer = self._streams = await self._open()
-            writer.write(request)
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]
-            await reader.readexactly(int(length))
-        except (OSError, EOFError, ValueError):
-            self.close()
-            return False
-        return head[9:12] == b"200"
-
-    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Return the streams of a connection that the service has not closed."""
-        if self._streams and not self.was_closed():
-            return self._streams
-        self.close()
-        return await asyncio.open_connection("127.0.0.1", self._port, local_addr=(ADDRESS, 0))
-
-    def was_closed(self) -> bool:
-        """Return whether there is a connection that the service has closed."""
-        return self._streams is not None and self._streams[0].at_eof()
-
-    def close(self) -> None:
-        """Close the connection, if there is one."""
-        if self._streams:
-            self._streams[1].close()
-            self._streams = None

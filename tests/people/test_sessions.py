@@ -10,7 +10,16 @@ from petstore.databases.contract import Statement, Store, Unit, read_unit
 from petstore.databases.retention import prune_all
 from petstore.events.store import Change
 from petstore.keys.model import Caller, digest
-from petstore.people.model import FIRST, INVITATION_LIFE, Account
+from petstore.people.model import (
+    FIRST,
+    INVITATION_LIFE,
+    Account,
+    Browser,
+    Device,
+    Session,
+    known_browser,
+)
+from petstore.people.session_operations import invite_first
 from petstore.people.store import (
     MAX_SESSIONS,
     begin_session,
@@ -24,8 +33,6 @@ from petstore.people.store import (
     take_invitation,
     touch_session,
 )
-from petstore.sessions.model import Browser, Device, Session, known_browser
-from petstore.sessions.operations import invite_first
 from support.keys import change, issue, revoke, rotate, stored_key
 from support.manual_clock import ManualClock
 from support.people import add_active, alter, caller, set_some_password
@@ -64,7 +71,6 @@ async def account_of(store: Store, person_id: int) -> Account:
 
 @pytest.fixture
 async def owner(store: Store, clock: ManualClock) -> Door:
-    """The owner of a key."""
     issued = await issue(store, clock, scopes=frozenset({"keys:admin"}))
     key = await stored_key(store, issued.id)
     return Door(store, clock, key, digest(issued.token.encode("ascii")))
@@ -72,7 +78,6 @@ async def owner(store: Store, clock: ManualClock) -> Door:
 
 @pytest.fixture
 async def grace(store: Store, clock: ManualClock) -> Door:
-    """An administrator with a password."""
     person = await add_active(store, clock, role="administrator")
     account = await account_of(store, person.id)
     return Door(store, clock, account.caller, account.credential)

@@ -16,7 +16,17 @@ from petstore.interface.operation import Services
 from petstore.keys.model import Caller, Environment, digest
 from petstore.keys.store import count_up_revision
 from petstore.limits.admission import PASSWORD, PASSWORD_OF_NETWORK
-from petstore.people.model import FIRST, Account, PersonCreate
+from petstore.people.model import (
+    FIRST,
+    FRESH,
+    Account,
+    Browser,
+    Device,
+    DeviceCookie,
+    PersonCreate,
+    Session,
+    login_digest,
+)
 from petstore.people.passwords import Passwords, check_password, has_length
 from petstore.people.store import (
     add_person,
@@ -35,14 +45,6 @@ from petstore.people.store import (
     record_person,
     take_invitation,
     touch_session,
-)
-from petstore.sessions.model import (
-    FRESH,
-    Browser,
-    Device,
-    DeviceCookie,
-    Session,
-    login_digest,
 )
 
 _WRONG = "The login or the password is wrong. Check both. In the password, capital letters count."

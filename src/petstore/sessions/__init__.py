@@ -1,1 +1,0 @@
-"""Sessions of people at the console."""
