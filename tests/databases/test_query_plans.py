@@ -85,7 +85,6 @@ from petstore.people.store import (
     begin_session,
     change_person,
     create_invitation,
-    end_device_of,
     end_sessions,
     find_account,
     find_account_by_login,
@@ -382,7 +381,6 @@ def units() -> Iterator[Unit[Any]]:
     yield rotate_key(7, NOW, OPERATOR)
     yield rotate_own_key(NOW, found_own, b"a token", OPERATOR)
     yield change_person(7, {"login": "hopper"}, OPERATOR)
-    yield end_device_of(7, 7, OPERATOR)
     yield new_import(7, b"7", NOW)
     yield change_settings(
         STORED_IMPORT, 7, IMPORT_SETTINGS, 0, ImportPreview(), NOW, Change(0).check

@@ -36,6 +36,7 @@ EVENT: dict[str, Any] = {
     "sequence": 41,
     "data": {"id": 7, "name": "Bello ☃", "categoryId": 1},
     "previous": {"status": "pending", "name": "Bella"},
+    "actor": {"type": "service"},
 }
 
 

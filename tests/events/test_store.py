@@ -395,8 +395,9 @@ async def filled_in_vain(store: Store, count: int) -> None:
     await store.write(recorded(*[told(3)] * count))
 
 
-ONE = """INSERT INTO events_outbox (id, type, at, resource, data)
-    SELECT gen_random_uuid(), 'pet.created', 0, 'pet/1', '{}' FROM generate_series(1, 3000)"""
+ONE = """INSERT INTO events_outbox (id, type, at, resource, data, actor)
+    SELECT gen_random_uuid(), 'pet.created', 0, 'pet/1', '{}', 'service'
+    FROM generate_series(1, 3000)"""
 MANY = f"DO $$ BEGIN FOR n IN 1..3000 LOOP {ONE.replace('3000', '1')}; COMMIT; END LOOP; END $$"
 
 

@@ -42,6 +42,17 @@ async def run(staff: Visitor, path: str, **fields: str) -> httpx.Response:
     return await staff.get(path)
 
 
+async def test_a_category_in_the_singular_means_the_one_in_the_plural(staff: Visitor) -> None:
+    path = await preview(staff, "name,category\nBella,dog\nMia,Wolf\n")
+    page = await staff.get(path)
+    assert "1 pet to add, 1 row to skip." in words(page)
+    form = form_to(page, f"{path}/run").fields
+    assert (form["category.dog"], form["category.Wolf"]) == ("1", "")
+    await staff.submit(path, **form | {"category.dog": ""})
+    assert await preview(staff, "name,category\nBella,dog\nMia,Wolf\n") == path
+    assert form_to(await staff.get(path), path).fields["category.dog"] == ""
+
+
 async def test_what_is_taken_for_each_field_is_shown_before_anything_is_added(
     staff: Visitor, service: Service
 ) -> None:

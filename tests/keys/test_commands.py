@@ -170,6 +170,14 @@ def test_the_operator_works_in_one_environment(command: Command) -> None:
 # Showing
 
 
+def test_a_leaked_token_leads_to_its_key(command: Command) -> None:
+    command.create_key()
+    token = command.succeed("keys", "create", *NEW).strip()
+    for name in (token[-4:], token):
+        listed = json.loads(command.succeed("keys", "list", "--json", "--name", name))
+        assert [key["id"] for key in listed] == [2]
+
+
 def test_a_name_cannot_control_the_terminal(command: Command) -> None:
     """As only a store that another program has changed can have it."""
     command.create_key()

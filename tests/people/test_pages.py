@@ -225,3 +225,24 @@ async def test_nobody_is_offered_a_password_link_for_themselves(ada: Visitor) ->
     refused = await ada.post(f"/people/{ada.key_id}/invite", once="1")
     assert refused.status_code == 403
     assert "change your password there" in words(refused)
+
+
+class TestDevices:
+    async def test_an_administrator_signs_a_person_out_on_one_device(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        person = await add_active(service.store, service.clock)
+        first, second = [await signed_in_again(service, person.id) for _ in range(2)]
+        path = f"/people/{person.id}"
+        service.clock.advance(120)
+        await second.get("/pets")  # the last used comes first
+        page = await ada.get(path)
+        assert "(this one)" not in page.text
+        newest, oldest = re.findall(r'name="device" value="(\d+)"', page.text)
+        for _ in range(2):
+            ended = await ada.submit(f"{path}/end-device", device=oldest)
+            assert "That device is signed out." in words(ended)
+        assert (await first.get("/pets")).status_code == 303
+        assert (await second.get("/pets")).status_code == 200
+        assert re.findall(r'name="device" value="(\d+)"', (await ada.get(path)).text) == [newest]
+        assert (await ada.post("/people/99/end-device", device=newest)).status_code == 404

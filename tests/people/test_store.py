@@ -20,7 +20,6 @@ from petstore.keys.model import SCOPES
 from petstore.people.model import Browser, Session
 from petstore.people.store import (
     begin_session,
-    end_device_of,
     find_account,
     find_person,
     find_session,
@@ -118,7 +117,6 @@ class TestFinding:
                 find_person(store, person_id, "production"),
                 alter(store, clock, person_id, by=by, name="Eve"),
                 invite(store, clock, person_id, by=by),
-                store.write(end_device_of(person_id, 7, by.at(clock()))),
             ):
                 with pytest.raises(NotFound) as refused:
                     await attempt
@@ -292,7 +290,6 @@ class TestRights:
             add(store, clock, by=by, login="new"),
             alter(store, clock, person_id, by=by, name="Eve"),
             invite(store, clock, person_id, by=by),
-            store.write(end_device_of(person_id, 7, by.at(clock()))),
         ):
             with pytest.raises(MissingScope):
                 await attempt
