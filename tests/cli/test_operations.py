@@ -193,9 +193,7 @@ def test_a_value_that_the_service_refuses_is_named_as_on_the_command_line(
         ("webhooks change {} --description Till", "webhook"),
     ],
 )
-def test_a_resource_that_does_not_exist_is_not_found(
-    owner: Shop, arguments: str, kind: str
-) -> None:
+def test_a_missing_resource_is_not_found(owner: Shop, arguments: str, kind: str) -> None:
     words = owner.fail(*arguments.format(NOBODY).split(), status=3)
     assert words == f"there is no {kind} {NOBODY}"
 

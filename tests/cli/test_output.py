@@ -30,9 +30,7 @@ def test_characters_the_output_cannot_encode_are_escaped(monkeypatch: pytest.Mon
     assert printable("Knödel 日") == r"Kn\xf6del \u65e5"
 
 
-def test_a_table_shows_names_without_interpreting_markup(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_table_shows_names_and_interprets_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
     print_table([{"id": "1", "name": "[red]Rex[/] :dog: \x1b[31m"}])
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert lines == ["id  name", r"1   [red]Rex[/] :dog: \x1b[31m"]

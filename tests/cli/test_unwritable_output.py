@@ -92,9 +92,7 @@ def test_a_token_is_printed_even_if_standard_error_is_unwritable(command: Comman
 
 
 @pytest.mark.parametrize("arguments", [("keys", "list"), ("keys", "list", "--json")])
-def test_output_to_a_full_disk_is_a_one_line_error(
-    command: Command, arguments: tuple[str, ...]
-) -> None:
+def test_output_to_a_full_disk_is_an_error(command: Command, arguments: tuple[str, ...]) -> None:
     command.create_key()
     with unwritable(FULL) as output:
         failed = failure_of(output, *arguments, PETSTORE_DATABASE=command.url)

@@ -136,20 +136,6 @@ async def test_the_page_begins_with_what_is_to_decide(
     assert "No column is chosen for the names." not in words(page).partition("Discard")[2]
 
 
-async def test_a_category_of_the_file_can_mean_one_of_the_store(
-    staff: Visitor, service: Service
-) -> None:
-    path = await preview(staff, "name,category\nRex,Dog\nMia,DOG\nTom,Cats\n")
-    page = await staff.get(path)
-    assert "Dog, 2 rows" in words(page)
-    page = await staff.submit(path, **{"category.Dog": "1"})
-    assert "2 pets to add, 1 row to skip." in words(page)
-    assert "1 category is not in the store." in words(page)
-    assert "2 pets added, 1 row skipped." in words(await run(staff, path))
-    pets = (await service.request("GET", "/v1/pets", staff.token)).json()
-    assert [(pet["name"], pet["categoryId"]) for pet in pets] == [("Rex", 1), ("Mia", 1)]
-
-
 @pytest.mark.parametrize(
     ("files", "message"),
     [

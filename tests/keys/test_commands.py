@@ -93,9 +93,7 @@ def test_a_store_is_not_created_through_a_dangling_symlink(
     assert [*database.parent.iterdir()] == [database]
 
 
-def test_a_key_is_not_created_if_its_token_cannot_be_written(
-    command: Command, tmp_path: Path
-) -> None:
+def test_no_key_is_created_if_its_token_cannot_be_written(command: Command, tmp_path: Path) -> None:
     program = (sys.executable, "-m", "petstore")
     ran = subprocess.run(
         ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *program, "keys", "create", *NEW],
