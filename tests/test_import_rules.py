@@ -66,7 +66,7 @@ RESOURCES = (
     *("sales", "people", "imports"),
 )
 ORDER = (
-    *("time_slices", "http", "server_urls", "clock", "errors", "coalescing", "generations"),
+    *("time_slices", "http", "clock", "errors", "coalescing", "generations"),
     *(
         "domain",
         "model",

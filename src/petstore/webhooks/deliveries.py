@@ -22,7 +22,7 @@ from petstore.databases.pages import (
     limited_subquery,
     opaque_parameter,
 )
-from petstore.databases.retention import are_first
+from petstore.databases.schema import are_first
 from petstore.errors import EventNotKept
 from petstore.events.model import EventType, NewEvent, readable_by
 from petstore.events.store import Change, record
