@@ -47,15 +47,11 @@ KeyEventType: TypeAlias = Literal[
 ]
 """The types of events that only the owner of the key they concern can read."""
 
-EventType: TypeAlias = ResourceEventType | AdminEventType | KeyEventType
+EventType: TypeAlias = Literal[ResourceEventType, AdminEventType, KeyEventType]
 
 ADMIN_EVENT_TYPES: tuple[AdminEventType, ...] = get_args(AdminEventType)
 
-EVENT_TYPES: tuple[EventType, ...] = (
-    *get_args(ResourceEventType),
-    *ADMIN_EVENT_TYPES,
-    *get_args(KeyEventType),
-)
+EVENT_TYPES: tuple[EventType, ...] = get_args(EventType)
 ADMINISTRATORS: dict[Environment, int] = {"production": -1, "staging": -2}
 """The ``key_id`` of events that the callers with ``keys:admin`` of an environment can read."""
 

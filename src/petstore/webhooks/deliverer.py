@@ -25,7 +25,6 @@ from petstore.webhooks.deliveries import (
     WebhookNotice,
     batches,
     due_deliveries,
-    has_room,
     make_deliveries,
     recover_batch,
     save_progress,
@@ -106,7 +105,6 @@ class Deliverer:
             self._write, _MAX_SAVED_AT_ONCE
         )
         self._queues: dict[int, _Queue] = {}
-        self._last_recovered = 0
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -180,14 +178,12 @@ class Deliverer:
                     queue.wake()
 
     async def _recover(self) -> None:
-        """Let the next recovery, in turn, make a batch of deliveries: one at a time."""
-        last = self._last_recovered
+        """Make a batch of deliveries for the recovery that is farthest behind and has room."""
         queues = [each for each in self._queues.values() if each.webhook.recovered_to is not None]
-        for queue in sorted(queues, key=lambda each: (each.webhook.id <= last, each.webhook.id)):
-            if await has_room(self.store, queue.webhook.id):
-                self._last_recovered = queue.webhook.id
-                unit = recover_batch(self._owner, queue.webhook, self.clock())
-                recovered = await self.store.write(unit)
+        for queue in sorted(queues, key=lambda each: each.webhook.recovered_to or 0):
+            before = queue.webhook
+            recovered = await self.store.write(recover_batch(self._owner, before, self.clock()))
+            if recovered.to != before.recovered_to:
                 queue.webhook = queue.webhook._replace(recovered_to=recovered.to)
                 if recovered.made:
                     queue.wake()

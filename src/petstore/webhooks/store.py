@@ -28,7 +28,7 @@ from petstore.webhooks.model import (
     WebhookOwner,
     WebhookPatch,
     WebhookTest,
-    known_types,
+    in_order,
     wanted_types,
 )
 
@@ -149,7 +149,7 @@ def create_webhook(new: WebhookCreate, key_id: int, now: Milliseconds) -> Unit[I
         " secret_version, environment, failures, position)"
         f" VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, 0, {_NEWEST}) RETURNING {COLUMNS}",
         (
-            *(key_id, new.url, " ".join(known_types(new.types)), new.description, now, version),
+            *(key_id, new.url, " ".join(in_order(new.types)), new.description, now, version),
             environment,
         ),
         name="insert_webhook",
@@ -179,7 +179,7 @@ def change_webhook(change: Change, webhook_id: int, patch: WebhookPatch) -> Unit
     changed = replace(
         webhook,
         url=webhook.url if patch.url is UNSET else patch.url,
-        types=webhook.types if patch.types is UNSET else known_types(patch.types),
+        types=webhook.types if patch.types is UNSET else in_order(patch.types),
         description=webhook.description if patch.description is UNSET else patch.description,
         enabled=enabled,
         disabled_reason=None if enabled else webhook.disabled_reason,

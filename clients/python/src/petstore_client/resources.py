@@ -900,8 +900,8 @@ class Webhooks(Resource[D]):
         Sends later events of these types to a URL. Each delivery is signed with the ``secret``,
         which is shown only once. A webhook belongs to your key: it gets the events that the key may
         read, and ends with the key. A key has up to 16 webhooks. Your key needs the scope
-        ``webhooks:write``. Raises ``InvalidWebhookUrl`` or ``UnknownEventType`` or
-        ``TooManyWebhooks`` or ``WebhooksNotConfigured`` or ``SecretAlreadyShown``.
+        ``webhooks:write``. Raises ``InvalidWebhookUrl`` or ``TooManyWebhooks`` or
+        ``WebhooksNotConfigured`` or ``SecretAlreadyShown``.
 
         Args:
             url: Where its events are sent: ``https`` on port 443, unless the operator allows more.
@@ -935,7 +935,7 @@ class Webhooks(Resource[D]):
         Changes what you name (RFC 7396). A webhook that is enabled again resumes with the events
         from now on. ``recover_webhook`` sends those that it missed. With the scope ``keys:admin``
         you can disable the webhooks of others. Your key needs the scope ``webhooks:write``. Raises
-        ``InvalidWebhookUrl`` or ``UnknownEventType`` or ``NotOwner`` or ``OutcomeUnknown``.
+        ``InvalidWebhookUrl`` or ``NotOwner`` or ``OutcomeUnknown``.
 
         Args:
             url: Where its events are sent: ``https`` on port 443, unless the operator allows more.
@@ -950,7 +950,7 @@ class Webhooks(Resource[D]):
     def delete(self, webhook_id: int, *, if_match: str | None = None) -> Call[None]:
         """Delete a webhook.
 
-        Deletes a webhook and its deliveries, including pending ones. Your key needs the scope
+        Deletes a webhook. Its pending deliveries are not sent. Your key needs the scope
         ``webhooks:write``. Raises ``NotOwner`` or ``OutcomeUnknown``.
 
         Args:
