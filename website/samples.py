@@ -45,7 +45,7 @@ _CALLS = {
     "listOrders": 'for order in client.orders.list(status="placed"):\n    print(order.pet_id)',
     "placeOrder": 'order = client.orders.place(pet_id=7, buyer="Jane Doe", amount=24900)',
     "getOrder": "order = client.orders.get(7)",
-    "updateOrder": "order = client.orders.approve(7)",
+    "updateOrder": 'order = client.orders.update(7, status="approved")',
     "cancelOrder": "client.orders.cancel(7)",
     "getInventory": "inventory = client.inventory.get()",
     "getSales": (

@@ -73,8 +73,6 @@ def test_a_change_is_told_in_percent(now: int, before: int, told: str) -> None:
         (90, None, 0, "good"),
     ],
 )
-def test_a_meter_warns_before_its_limit(
-    used: int, total: int | None, width: float, tone: str
-) -> None:
+def test_a_meter_warns_early(used: int, total: int | None, width: float, tone: str) -> None:
     drawn = meter("This minute", used, total)
     assert (drawn.width, drawn.tone) == (width, tone)

@@ -90,9 +90,7 @@ def form(event: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 @pytest.mark.anyio
-async def test_the_examples_have_the_members_of_real_events(
-    database: Path, clock: ManualClock
-) -> None:
+async def test_the_examples_look_like_real_events(database: Path, clock: ManualClock) -> None:
     async with running_service(database, clock, reservation_minutes=1) as service:
         events = await change_everything(service, clock)
     real = [form(event) for event in events]

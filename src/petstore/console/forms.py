@@ -141,7 +141,6 @@ _NO_LABELS: Mapping[str, str] = {}
 
 
 def problem_of(error: PetstoreError, labels: Mapping[str, str] = _NO_LABELS) -> Problem:
-    """Return what an error says about a form whose fields have these ``labels``, in order."""
     problems = [_problem(message, labels) for message in (error.message, *error.others)]
     order = ["", *labels]
     problems.sort(key=lambda each: order.index(each.field) if each.field in order else len(order))
@@ -296,7 +295,6 @@ class Field(NamedTuple):
         return line(getattr(resource, _in_snake_case(self.name)) or "")
 
     def typed(self, form: Form, prefix: str = "") -> str:
-        """Return what a person typed or picked, empty if the form lacks the field."""
         name = prefix + self.name
         if not prefix and (instead := form.line(INSTEAD + name)):
             return instead
@@ -323,8 +321,6 @@ class Difference(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """The texts of the fields of a form, as it was opened and as it was sent."""
-
     opened: Texts
     typed: Texts
 
@@ -400,7 +396,6 @@ class FieldSet:
     def new(
         self, sent: Form, error: PetstoreError | None = None, defaults: Texts | None = None
     ) -> ShownForm:
-        """Return the form of a new resource: from the address, else the ``defaults``."""
         typed = self.typed(sent)
         if error is None and defaults:
             typed |= {name: text for name, text in defaults.items() if name not in sent.fields}

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from datetime import date
 from typing import Literal, NamedTuple, TypeAlias
 from unicodedata import category, decimal, normalize
 
@@ -126,7 +127,6 @@ def typed_amount(text: str, currency: str, name: str = "amount") -> int | None:
 
 
 def _bare(text: str, currency: str) -> str:
-    """Return a typed amount without names of its currency, in digits and separators of ASCII."""
     typed = (str(decimal(c)) if c.isdecimal() else c for c in normalize("NFKC", text))
     # Marks of text direction show nothing.
     bare = "".join(c for c in typed if category(c) != "Cf").translate(_SEPARATORS).casefold()
@@ -194,7 +194,6 @@ class Bars(NamedTuple):
 
     @property
     def labels(self) -> Sequence[tuple[str, float, str]]:
-        """The labels of the first, the middle and the last bar, with their places and anchors."""
         first, middle, last = self.bars[0], self.bars[(len(self.bars) - 1) // 2], self.bars[-1]
         between = (middle.label, round(middle.x + middle.width / 2, 2), "middle")
         return [
@@ -204,7 +203,6 @@ class Bars(NamedTuple):
         ]
 
     def in_words(self, value: int) -> str:
-        """Return a value with what is counted, such as ``3 requests`` or ``$1,249.50``."""
         if self.currency:
             return money_in_words(value, self.currency)
         return f"{grouped(value)} {self.unit}"
@@ -223,7 +221,6 @@ class Meter(NamedTuple):
 def bars(
     id_: str, title: str, unit: str, of: str, values: Sequence[tuple[str, int]], currency: str = ""
 ) -> Bars:
-    """Return a chart of one or more values; with a ``currency`` they are amounts of money."""
     top = _round_up(max(value for _, value in values))
     slot = 100 / len(values)
     drawn = [
@@ -245,6 +242,11 @@ def bars(
         most = money_in_words(highest, currency) if currency else grouped(highest)
         text += f"; the most, {most}, on {label}"
     return chart._replace(text=text)
+
+
+def chart_day(day: date) -> str:
+    """Return a day as charts label it; the script shows it as the reader writes it."""
+    return f"{day.day} {day:%b}"
 
 
 def meter(label: str, used: int, total: int | None) -> Meter:

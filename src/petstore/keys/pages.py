@@ -16,7 +16,7 @@ from petstore.console.forms import (
     words,
 )
 from petstore.console.history import history_of
-from petstore.console.numbers import Meter, bars, meter
+from petstore.console.numbers import Meter, bars, chart_day, meter
 from petstore.console.page import ConsolePage, Notice, PageRequest, executes, operation_in_words
 from petstore.console.templates import SCOPE_WORDS
 from petstore.domain.names import MAX_SEARCHED
@@ -77,7 +77,7 @@ _FORM = FieldSet(
         parse=str.split,
         control="boxes",
         options=[*SCOPE_WORDS.items()],
-        caption="Scopes: what it may do",
+        caption="Permissions",
     ),
     Field(
         *("allowedNetworks", "Networks"),
@@ -85,7 +85,7 @@ _FORM = FieldSet(
         parse=str.split,
         control="lines",
         hint="One a line, such as 203.0.113.0/24. Leave empty for any network.",
-        caption="Networks that it may be used from",
+        caption="Allowed networks",
     ),
     Field(
         *("expiresAt", "Expires"),
@@ -150,7 +150,7 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
 
 async def _update(request: PageRequest) -> Response:
     if (await request.execute("getKey")).value.state == "revoked":
-        msg = "somebody else revoked this key"
+        msg = "another user revoked this key"
         raise PreconditionFailed(msg)
     before, key = await request.change("Key", _FORM)
     texts = _FORM.texts(before)
@@ -181,7 +181,7 @@ _GRACES = (("86400", "in 1 day"), ("604800", "in 7 days"), ("3600", "in 1 hour")
 
 
 async def _usage_shown(request: PageRequest, usage: Usage, key_id: int) -> dict[str, Any]:
-    days = [(f"{day.date.day} {day.date:%b}", day.requests) for day in usage.days]
+    days = [(chart_day(day.date), day.requests) for day in usage.days]
     return {
         "usage": usage,
         "now": utc(request.services.clock()),

@@ -4,13 +4,11 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from msgspec import Struct
-
 from petstore.clock import HOUR
 from petstore.console.forms import Field, FieldSet, Problem, choice, isolated, problem_of
 from petstore.console.history import history_of
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, failure_of
-from petstore.console.sign_in import browser_of, is_phone, signed_in, told_to_nobody
+from petstore.console.sign_in import browser_of, is_phone, signed_in
 from petstore.domain.decoding import convert
 from petstore.errors import (
     InvalidBody,
@@ -28,7 +26,7 @@ from petstore.people.model import (
     Account,
     Person,
     PersonCreate,
-    PersonName,
+    PersonPatch,
     Session,
 )
 from petstore.people.passwords import MIN_LENGTH, check_password
@@ -50,7 +48,7 @@ _FORM = FieldSet(
 )
 _LAST = Problem(
     "",
-    "You are the last administrator. First make somebody an administrator who has set a password.",
+    "You are the last administrator. First make another person with a password an administrator.",
 )
 _HOURS = INVITATION_LIFE // HOUR
 
@@ -112,9 +110,12 @@ async def _set_state(state: str, request: PageRequest) -> Response:
     person: Person = changed.value
     name, path = isolated(person.name), _path(request)
     if person.state == "disabled":
-        text, undo = f"{name} is disabled, and signed out everywhere.", Undo(f"{path}/enable")
+        text, undo = (
+            f"{name} no longer has access, and is signed out everywhere.",
+            Undo(f"{path}/enable"),
+        )
     else:
-        text, undo = f"{name} is enabled again.", Undo(f"{path}/disable")
+        text, undo = f"{name} has access again.", Undo(f"{path}/disable")
     return await request.redirect(path, Notice(text, undo))
 
 
@@ -149,12 +150,6 @@ _OWN_FORM = FieldSet(
     )
 )
 _LABELS = {"current": "Current password", "password": "New password"}
-
-
-class _OwnName(Struct, frozen=True):
-    """Another name that a person wants to have."""
-
-    name: PersonName
 
 
 async def _refuse_password(request: PageRequest, error: PetstoreError) -> Response:
@@ -195,7 +190,7 @@ async def _rename(request: PageRequest) -> Response:
     account = await request.sessions.read_account(session.caller.id)
     _OWN_FORM.require_unchanged(request.form, account.caller)
     texts = _OWN_FORM.texts(account.caller)
-    wanted = convert(texts | _OWN_FORM.patch(request.form), _OwnName, InvalidBody)
+    wanted: Any = convert(texts | _OWN_FORM.patch(request.form), PersonPatch, InvalidBody)
     await request.sessions.rename(session, wanted.name, request.id)
     return await request.tell_change(_ACCOUNT, "Your name", texts, {"name": wanted.name})
 
@@ -286,7 +281,7 @@ def _invitation_page(
     *,
     is_typed: bool = False,
 ) -> Response:
-    page = request.page(
+    return request.page(
         "invitation.html",
         status,
         account=account,
@@ -296,7 +291,6 @@ def _invitation_page(
         stays=request.form.text("stays") if problem else is_phone(request.head),
         shortest=MIN_LENGTH,
     )
-    return told_to_nobody(page)
 
 
 PAGES = (

@@ -1,6 +1,6 @@
 """List, add, change and delete pets."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
 from typing import Literal, TypeAlias
 
@@ -101,13 +101,6 @@ async def count_pets(store: Reader, wanted: PetFilter, limit: int) -> int:
 async def get_pet(store: Reader, pet_id: int) -> Pet:
     select = Statement(_SELECT_ONE, (pet_id,), by_id=True, name="select_pet")
     return found(await store.read(select), PETS.read, "pet", pet_id)
-
-
-async def names_of_pets(store: Reader, ids: Collection[int]) -> dict[int, str]:
-    if not ids:
-        return {}
-    sql = f"SELECT id, name FROM pets WHERE id IN {placeholders(len(ids))}"  # noqa: S608
-    return dict(await store.read(Statement(sql, tuple(ids), name="select_pet_names")))
 
 
 async def get_inventory(store: Reader) -> Inventory:

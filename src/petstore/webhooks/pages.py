@@ -63,7 +63,7 @@ def _form(request: PageRequest) -> FieldSet:
         Field(
             *("description", "What it is for"),
             parse=optional,
-            hint="Only for you. May be empty.",
+            hint="Optional. Only you see it.",
             attributes={"maxlength": 255},
         ),
         Field(
@@ -72,13 +72,12 @@ def _form(request: PageRequest) -> FieldSet:
             parse=str.split,
             control="boxes",
             options=_types(request),
-            hint="If none is chosen, it gets all events that you may read.",
+            hint="If you choose none, the webhook gets all events you can read.",
         ),
     )
 
 
 async def _list(request: PageRequest) -> Response:
-    """Return a page of the webhooks that the caller sees, the failing ones first."""
     found, failing = await request.list_page("listWebhooks"), []
     if not request.form.text("cursor"):
         query = {"failing": "true", "limit": 100}
