@@ -20,8 +20,6 @@ _Newest: TypeAlias = dict[tuple[str, int | None], int]
 
 
 class Client(Protocol):
-    """A waiting client; ``on_lost`` is called when it disconnects."""
-
     on_lost: Callable[[], object] | None
 
 

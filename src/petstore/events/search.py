@@ -42,8 +42,6 @@ class EventFilter(NamedTuple):
 
 
 class FeedPage(NamedTuple):
-    """Events in order, the position to continue from, and whether nothing was left to search."""
-
     events: list[Event]
     position: Position
     is_last: bool
@@ -128,7 +126,6 @@ async def _read(
     *,
     newest_first: bool = False,
 ) -> list[Event]:
-    """Return up to one more than ``limit`` events after one place up to another."""
     index, kinds = wanted.indexed, tuple(wanted.types)
     values: list[Value] = [first, last, limit + 1, *wanted.key_ids]
     if index is not None:

@@ -113,7 +113,6 @@ def _insert(rows: int) -> str:
 
 
 def recorded_types(statement: Statement) -> Sequence[Any]:
-    """Return the type of each event that a statement of a unit of work records."""
     return statement.parameters[1::_WIDTH] if statement.name == _RECORDED else ()
 
 

@@ -143,7 +143,6 @@ async def _change(context: Context, unit: Unit[T], *, shown_once: str | None = N
 
 
 def _wanted(body: Struct, now: Milliseconds) -> dict[str, Any]:
-    """Return the fields that a body sets, as a key has them."""
     wanted = given_fields(body)
     if wanted.get("expires_at") is not None:
         wanted["expires_at"] = expires_at = milliseconds(wanted["expires_at"])

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from http import HTTPStatus
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -30,7 +31,6 @@ from petstore.webhooks.deliveries import (
     save_progress,
 )
 from petstore.webhooks.model import (
-    GONE,
     DeliveryState,
     is_success,
     next_attempt,
@@ -108,7 +108,6 @@ class Deliverer:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Deliver until the block ends."""
         poll = self.rules.poll_seconds
         refresh = PeriodicTask(
             self._refresh, self.rules.refresh_seconds, "webhooks not read", at_start=True
@@ -216,7 +215,6 @@ class _Queue:
         self.webhook = webhook
 
     def update(self, webhook: LeasedWebhook) -> None:
-        """Take up changes to the webhook, and attempt what has become due."""
         # The row may have been read before its position was moved here.
         position = max(webhook.position, self.webhook.position)
         self.webhook = webhook._replace(position=position)
@@ -301,7 +299,7 @@ class _Queue:
         now = deliverer.clock()
         outcome = Outcome(delivery, "succeeded", at, now, error=error)
         if error is not None:
-            is_gone = response is not None and response.status == GONE
+            is_gone = response is not None and response.status == HTTPStatus.GONE
             due_at = next_attempt(delivery.attempts + 1, now, deliverer.rules.chance())
             if is_gone or due_at is None:
                 outcome = outcome._replace(state="failed")

@@ -5,6 +5,7 @@ Units lock the webhook first and then its deliveries.
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
+from http import HTTPStatus
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -26,7 +27,6 @@ from petstore.errors import EventNotKept
 from petstore.events.model import EventType, NewEvent, readable_by
 from petstore.events.store import Change, record
 from petstore.webhooks.model import (
-    GONE,
     HOLD,
     NOTICED_FAILURES,
     Delivery,
@@ -94,8 +94,6 @@ class Outcome(NamedTuple):
 
 
 class WebhookNotice(NamedTuple):
-    """Bad news of a webhook: its last ``error``."""
-
     webhook_id: int
     key_id: int
     reason: DisabledReason | None
@@ -445,7 +443,7 @@ def _update_webhook(
         if outcome.at is not None:
             health = health.after(outcome.at, succeeded=outcome.state == "succeeded")
     reason: DisabledReason | None = None
-    if enabled and any(outcome.status == GONE for outcome in outcomes):
+    if enabled and any(outcome.status == HTTPStatus.GONE for outcome in outcomes):
         reason = "gone"
     elif enabled and health.is_failing_for_good(now):
         reason = "failing"

@@ -40,8 +40,6 @@ class DeliveryFailed(Exception):
 
 
 class EndpointResponse(NamedTuple):
-    """The status, the field Retry-After and the first 1 KiB of the body of a response."""
-
     status: int
     retry_after: str | None
     body: str
@@ -165,8 +163,6 @@ class Sender:
 
 
 class _Parser:
-    """Collects a response: the status, one field and the start of the body."""
-
     def __init__(self) -> None:
         self._parser = httptools.HttpResponseParser(self)
         self._head_bytes = 0

@@ -90,14 +90,11 @@ class LeasedWebhook(NamedTuple):
 
 
 class IssuedSecret(NamedTuple):
-    """A webhook, and the version of its new secret."""
-
     webhook: Webhook
     version: int
 
 
 def _seen_by(caller: Caller) -> tuple[str, int | str]:
-    """Return a column, and the value that it has in the webhooks that a caller sees."""
     sees_all = "keys:admin" in caller.scopes
     return ("environment", caller.environment) if sees_all else ("key_id", caller.id)
 
@@ -211,7 +208,6 @@ def change_webhook(change: Change, webhook_id: int, patch: WebhookPatch) -> Unit
 
 
 def rotate_webhook(change: Change, webhook_id: int, grace: Milliseconds) -> Unit[IssuedSecret]:
-    """Give a webhook a new secret. The one before signs too for ``grace``."""
     webhook = yield from _locked(change, webhook_id)
     ((version,),) = yield Statement(
         "UPDATE webhooks SET secret_version = secret_version + 1, previous_secret_ends_at = ?2"
