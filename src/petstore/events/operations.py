@@ -219,7 +219,7 @@ OPERATIONS = (
             ' `Link` has `rel="next"` only while there is more now, and `rel="latest"` on every'
             " page: where to resume later. A client that follows `next`, else `latest`, sees every"
             " event exactly once. A key sees the events that its scopes may read, and the events"
-            " about itself; those of keys and people need `keys:admin`. With `resource` they are"
+            " about itself; events of keys and people need `keys:admin`. With `resource` they are"
             " the history of one resource, with `actor` what one actor did. A page may be empty"
             " even if more events follow. With `wait` the response waits for an event."
         ),

@@ -267,7 +267,7 @@ class Key(Struct, frozen=True, rename="camel"):
     ]
     allowed_networks: Annotated[
         list[str],
-        Meta(description="The networks it may be used from, in CIDR notation; none is anywhere."),
+        Meta(description="Its IP allowlist, in CIDR notation; empty means anywhere."),
     ]
     environment: Annotated[
         Environment, Meta(description="The environment of the services that take it.")

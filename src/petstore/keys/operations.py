@@ -201,7 +201,7 @@ OPERATIONS = (
     ),
     _RESOURCE.row(
         *("updateKey", "PATCH", "/keys/{keyId}", "Change a key"),
-        "Changes the members in the body (RFC 7396); usage carries over. A key that leaves"
+        "Changes the fields in the body (RFC 7396); usage carries over. A key that leaves"
         " the plan `enterprise` loses its own limits. The last key with the scope `keys:admin`"
         " cannot lose it, or exclude its own address.",
         *(_update, Success(200, "The key as it is now.", Key, _KEY)),

@@ -139,7 +139,7 @@ def invite_person(person_id: int, change: Change) -> Unit[Added]:
 def change_person(person_id: int, changes: Mapping[str, Any], change: Change) -> Unit[Person]:
     """Change fields of a person, by their names in ``PersonPatch``.
 
-    Who is disabled is signed out, and their links end, with those that they have made.
+    Disabling signs the person out and ends their links, and the links that they made.
     """
     change = yield from begin_change(change)
     before = yield from read_person(person_id, change.environment)

@@ -67,7 +67,7 @@ class Rules(NamedTuple):
     """How a process delivers, and for the keys of which environment.
 
     It looks for new events every ``poll_seconds``, and for changes to webhooks every
-    ``refresh_seconds``. If it ``publishes`` it gives places in the feed, too (PostgreSQL).
+    ``refresh_seconds``. If it ``publishes``, it moves events to the feed, too (PostgreSQL).
     Attempts in progress have ``stop_seconds`` to end at a stop.
     ``chance`` returns a random number from 0 to 1.
     """

@@ -1,4 +1,4 @@
-"""Webhooks: where a key wants its events sent, and which URLs it may name."""
+"""Webhooks: the URLs to which the events of a key are sent, and which URLs are allowed."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -90,7 +90,7 @@ Url = Annotated[
 Types = Annotated[
     frozenset[EventType],
     Meta(
-        description="The types of events that it wants; none is all that its key may read.",
+        description="The types of events to send; empty means all that its key can read.",
         extra={"expected": f"a list of any of {', '.join(map(repr, EVENT_TYPES))}"},
     ),
 ]
@@ -134,7 +134,7 @@ class Webhook(Struct, frozen=True, rename="camel"):
     url: Annotated[str, Meta(description="Where its events are sent.")]
     types: Annotated[
         list[str],
-        Meta(description="The types of events that it wants; none is all that its key may read."),
+        Meta(description="The types of events to send; empty means all that its key can read."),
     ]
     description: Annotated[str, Meta(description="A description of the webhook.")] | None
     enabled: Annotated[bool, Meta(description="Whether the webhook is enabled.")]

@@ -229,7 +229,7 @@ OPERATIONS = (
     ),
     _RESOURCE.row(
         *("updateWebhook", "PATCH", _ONE, "Change a webhook"),
-        "Changes the members in the body (RFC 7396). A webhook that is enabled again resumes"
+        "Changes the fields in the body (RFC 7396). A webhook that is enabled again resumes"
         " with the events from now on. `recoverWebhook` sends those that it missed. With the"
         " scope `keys:admin` you can disable the webhooks of others.",
         *(_update, Success(200, "The webhook as it is now.", Webhook, _WEBHOOK)),

@@ -213,6 +213,6 @@ async def _receive(reader: asyncio.StreamReader) -> EndpointResponse:
         async with asyncio.timeout(_BODY_SECONDS):
             while not parser.is_complete and (data := await reader.read(_READ_BYTES)):
                 parser.feed(data)
-    # PostgreSQL has no U+0000 in a text.
+    # PostgreSQL cannot store U+0000.
     body = parser.body.decode("utf-8", "replace").replace("\0", "\ufffd")
     return EndpointResponse(parser.status, parser.retry_after, body)

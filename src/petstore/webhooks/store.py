@@ -155,7 +155,7 @@ def create_webhook(new: WebhookCreate, key_id: int, now: Milliseconds) -> Unit[I
 
 
 def require_own(webhook: Webhook, caller: Caller | None) -> None:
-    """Allow no more to the webhook of another caller than to disable it."""
+    """Reject all but disabling the webhook of another caller."""
     owner = webhook.owner
     if caller is not None and owner.id != caller.id:
         msg = (
