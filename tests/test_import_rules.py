@@ -195,7 +195,7 @@ LIBRARIES = {
     "jinja2": ("petstore.console.templates",),
     "multipart": ("petstore.console.forms",),
     "mcp": ("petstore.agents",),
-    **dict.fromkeys(("click", "rich", "petstore_client"), COMMAND_LINE),
+    **dict.fromkeys(("click", "petstore_client"), COMMAND_LINE),
 }
 """Each with its adapters, which alone import it."""
 

@@ -16,7 +16,7 @@ WORDS = {
 
 DATA = {
     *("docs/importing.md", "src/petstore/imports/columns.py", "tests/test_words.py"),
-    *("tests/cli/test_operation_commands.py", "tests/imports/test_columns.py"),
+    *("tests/cli/test_operations.py", "tests/imports/test_columns.py"),
 }
 """Files with the words themselves, and with those of people's own files."""
 

@@ -42,7 +42,7 @@ _EXPORTER = "OTEL_TRACES_EXPORTER"
 def serve_settings(settings: Settings, registry: Registry | None = None) -> Application:
     log, observers = open_log(settings), observers_of(settings, registry)
     store = database_of(settings, observers)
-    limiter = create_limiter(settings, store, system_clock, observers)
+    limiter = create_limiter(settings, store, system_clock)
     return create_app(settings, store, limiter, log, observers=observers)
 
 

@@ -60,9 +60,7 @@ async def callers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cal
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_an_agent_works_with_its_own_key_in_both_eras_of_the_protocol(
-    callers: Callers, mode: str
-) -> None:
+async def test_an_agent_works_in_both_eras_of_the_protocol(callers: Callers, mode: str) -> None:
     key = await callers.service.issue(scopes=frozenset({"pets:read"}))
     async with agent_over_http(callers.url, key.token, mode) as agent:
         assert "list_pets" in await agent.tools()

@@ -138,9 +138,7 @@ async def test_no_category_is_added_for_a_pet_that_is_refused(
     assert await stored(service, staff, "/v1/categories") == []
 
 
-async def test_a_failure_after_a_category_was_added_is_told(
-    service: Service, staff: Visitor
-) -> None:
+async def test_a_failure_after_adding_a_category_is_told(service: Service, staff: Visitor) -> None:
     await add(service.store, "Dogs")
     await service.store.write(create_pets([NewPet("Bella", 1, "available")]))
     page = await staff.get("/pets/1")
@@ -207,9 +205,7 @@ async def test_a_name_that_no_category_has_can_be_added(staff: Visitor) -> None:
 
 
 @pytest.mark.parametrize("typed", ["999", "-1", "0"])
-async def test_a_pet_gets_no_number_that_is_no_category(
-    service: Service, staff: Visitor, typed: str
-) -> None:
+async def test_an_unknown_number_is_refused(service: Service, staff: Visitor, typed: str) -> None:
     await add(service.store, "Dogs")
     await service.store.write(create_pets([NewPet("Bella", 1)]))
     refused = await staff.post("/pets", categoryId=typed, **NEW)

@@ -30,9 +30,7 @@ async def added(visitor: Visitor, name: str = "Dogs", description: str = "") -> 
     return await visitor.get("/categories/1")
 
 
-async def test_a_category_without_a_name_or_with_one_in_use_is_not_added(
-    service: Service, staff: Visitor
-) -> None:
+async def test_a_category_needs_a_name_that_is_free(service: Service, staff: Visitor) -> None:
     await added(staff)
     page = await staff.get("/categories")
     typed = {"name": "", "description": "Great and small."}
@@ -59,9 +57,7 @@ async def test_without_the_write_scope_a_category_is_read_only(
         assert buttons_of(page) == []
 
 
-async def test_an_added_category_shows_in_the_list_until_it_is_undone(
-    service: Service, staff: Visitor
-) -> None:
+async def test_an_added_category_shows_until_it_is_undone(service: Service, staff: Visitor) -> None:
     empty = await staff.get("/categories")
     assert "There are no categories here." in empty.text
     typed = {"name": "Dogs", "description": "Great and small."}

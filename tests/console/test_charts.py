@@ -74,7 +74,7 @@ def test_a_change_is_told_in_percent(now: int, before: int, told: str) -> None:
         (90, 100, "bad", "90 of 60 \N{EN DASH} at the limit"),
     ],
 )
-def test_a_meter_warns_before_its_limit(used: int, width: float, tone: str, told: str) -> None:
+def test_a_meter_warns_early(used: int, width: float, tone: str, told: str) -> None:
     html = drawn("meter", "This minute", used, 60)
     assert f"This minute: {told}" in " ".join(re.sub("<.*?>", "", html).split())
     ((drawn_tone, drawn_width),) = re.findall(r'tone (\w+)" width="([\d.]+)%"', html)

@@ -41,9 +41,7 @@ async def test_a_change_and_its_notice_are_one_commit(
 
 
 @pytest.mark.usefixtures("dogs")
-async def test_a_notice_shows_once_and_only_in_its_own_session(
-    service: Service, staff: Visitor
-) -> None:
+async def test_a_notice_shows_once_and_in_its_own_session(service: Service, staff: Visitor) -> None:
     done = await staff.post("/pets", **BELLA)
     assert "Bella" not in done.headers["location"]
     other = await signed_in(service)

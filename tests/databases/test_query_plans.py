@@ -85,7 +85,6 @@ from petstore.people.store import (
     begin_session,
     change_person,
     create_invitation,
-    end_device_of,
     end_sessions,
     find_account,
     find_account_by_login,
@@ -146,9 +145,8 @@ from support.history import read_feed
 from support.imported import new_import
 from support.keys import OPERATOR, new_key
 from support.manual_clock import ManualClock
-from support.order_rows import order_row
 from support.postgres import PostgresServer, database_name
-from support.statements import statements_of
+from support.rows import order_row, statements_of
 
 FAR = 3_500
 PAGE = 20
@@ -382,7 +380,6 @@ def units() -> Iterator[Unit[Any]]:
     yield rotate_key(7, NOW, OPERATOR)
     yield rotate_own_key(NOW, found_own, b"a token", OPERATOR)
     yield change_person(7, {"login": "hopper"}, OPERATOR)
-    yield end_device_of(7, 7, OPERATOR)
     yield new_import(7, b"7", NOW)
     yield change_settings(
         STORED_IMPORT, 7, IMPORT_SETTINGS, 0, ImportPreview(), NOW, Change(0).check

@@ -45,9 +45,7 @@ async def test_only_administrators_see_the_activity(service: Service) -> None:
 
 
 @pytest.mark.each_database
-async def test_the_activity_tells_who_did_what_with_the_newest_first(
-    service: Service, ada: Visitor
-) -> None:
+async def test_the_activity_tells_who_did_what(service: Service, ada: Visitor) -> None:
     grace = await signed_in_person(service, "clerk", "Grace")
     await changed(grace, "/pets", **BELLA)
     service.clock.advance(1)
@@ -189,9 +187,7 @@ async def test_what_a_person_did_long_ago_is_found_at_once(service: Service, ada
     assert "No earlier changes are on record." in words(rest)
 
 
-async def test_each_change_of_a_key_or_a_person_is_told_in_words(
-    service: Service, ada: Visitor
-) -> None:
+async def test_each_change_of_keys_and_people_is_told(service: Service, ada: Visitor) -> None:
     key = await service.issue(name="Till")
     await change(service.store, service.clock, key.id, allowed_networks=("10.0.0.0/8",))
     await change(service.store, service.clock, key.id, plan="pro", allowed_networks=())

@@ -73,9 +73,7 @@ async def test_a_refused_pet_has_all_its_errors_at_once(staff: Visitor) -> None:
     assert refused.text.count('aria-invalid="true"') == 3
 
 
-async def test_the_form_is_ready_for_the_next_pet_after_adding_one(
-    service: Service, staff: Visitor
-) -> None:
+async def test_the_form_is_ready_for_the_next_pet(service: Service, staff: Visitor) -> None:
     empty = await staff.get("/pets/new")
     assert form_of(empty, "Add the pet").fields["status"] == "available"
     page = await staff.submit("/pets", **BELLA | {"categoryId": "dOGS", "status": ""})
@@ -156,9 +154,7 @@ async def test_an_invalid_search_shows_the_error_and_keeps_the_input(
     assert field in {"cursor", "status"} or f'value="{typed}"' in page.text
 
 
-async def test_pets_are_found_by_status_category_number_and_name(
-    service: Service, staff: Visitor
-) -> None:
+async def test_pets_are_found_by_status_category_and_name(service: Service, staff: Visitor) -> None:
     assert "There are no pets yet." in (await staff.get("/pets")).text
     await staff.submit("/pets", **BELLA | {"name": "Mr. D\u00e4rcy"})
     await service.store.write(create_pets([NewPet("Rex", 2, "sold")]))
@@ -330,9 +326,7 @@ async def test_a_double_click_reserves_once(staff: Visitor) -> None:
     assert [click.status_code for click in clicks] == [303, 303]
 
 
-async def test_losing_the_race_for_a_reservation_shows_the_other_order(
-    staff: Visitor, other: Visitor
-) -> None:
+async def test_a_lost_race_shows_the_other_order(staff: Visitor, other: Visitor) -> None:
     page = await added(staff)
     await press(other, page, "Reserve", once="theirs")
     for _ in range(2):  # the second click tells the same
@@ -430,9 +424,7 @@ async def history(service: Service, visitor: Visitor) -> list[str]:
 
 
 @pytest.mark.each_database
-async def test_a_double_click_adds_a_pet_once_with_any_form_id(
-    service: Service, staff: Visitor
-) -> None:
+async def test_a_double_click_adds_one_with_any_form_id(service: Service, staff: Visitor) -> None:
     form = BELLA | {"once": "a\0\x7f\ufffd"}
     sent = await asyncio.gather(*(staff.post("/pets", **form) for _ in range(2)))
     assert [response.status_code for response in sent] == [303, 303]

@@ -49,10 +49,15 @@ async def add_events(
     """Add an event to the feed for each of these times, and move all webhooks behind them."""
     ((last,),) = await store.read(Statement("SELECT coalesce(max(sequence), 0) FROM events"))
     rows = [
-        (sequence, f"evt_{sequence:024x}", kind, at, f"{kind.partition('.')[0]}/7", key_id, "{}")
+        (
+            *(sequence, f"evt_{sequence:024x}", kind, at, f"{kind.partition('.')[0]}/7", key_id),
+            *("{}", "service"),
+        )
         for sequence, at in enumerate(times, last + 1)
     ]
-    await store.write(_insert("events (sequence, id, type, at, resource, key_id, data)", rows))
+    await store.write(
+        _insert("events (sequence, id, type, at, resource, key_id, data, actor)", rows)
+    )
     await store.write(_move(last + len(rows)))
 
 

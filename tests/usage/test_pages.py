@@ -42,9 +42,7 @@ def shown_token(html: str) -> str:
 # Limits
 
 
-async def test_the_meters_show_the_usage_and_viewing_them_counts_against_no_limit(
-    service: Service,
-) -> None:
+async def test_meters_show_the_usage_and_count_against_no_limit(service: Service) -> None:
     owner = await owner_of_key(service, plan="free", scopes=frozenset({"pets:read"}))
     for _ in range(50):
         await service.request("GET", "/v1/pets", owner.token)
@@ -58,9 +56,7 @@ async def test_the_meters_show_the_usage_and_viewing_them_counts_against_no_limi
 # What ends
 
 
-async def test_deprecated_calls_are_shown_with_their_sunset_and_replacement(
-    service: Service,
-) -> None:
+async def test_deprecated_calls_show_sunset_and_replacement(service: Service) -> None:
     owner = await owner_of_key(service)
     assert "Deprecated calls" not in await usage_of(owner)
     agent = {"User-Agent": "<b>till</b>/1"}

@@ -56,8 +56,9 @@ NAME_63 = "a" * 63
 def test_only_networks_of_the_operator_allow_what_is_not_public_https(
     url: str, *, is_public: bool, is_own: bool
 ) -> None:
+    told = r"^url: expected (https and port 443|a public address); the operator can"
     for networks, is_accepted in (((), is_public), (OWN, is_own)):
-        with nullcontext() if is_accepted else pytest.raises(InvalidWebhookUrl, match="operator"):
+        with nullcontext() if is_accepted else pytest.raises(InvalidWebhookUrl, match=told):
             check_url(url, networks)
 
 
@@ -200,3 +201,7 @@ def test_a_webhook_gets_the_types_that_its_key_can_read() -> None:
     types = ["order.placed", "key.banned"]
     assert wanted_types(types, frozenset(DEFAULT_SCOPES)) == set(types)
     assert wanted_types(types, frozenset({"pets:read"})) == {"key.banned"}
+
+
+def test_a_key_has_16_webhooks_and_an_old_secret_signs_for_a_day() -> None:
+    assert (MAX_WEBHOOKS, SecretRotation().grace_seconds) == (16, 86_400)

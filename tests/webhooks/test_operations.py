@@ -117,9 +117,7 @@ async def test_the_webhook_of_another_key_is_not_found(service: Service, send: S
 
 
 @pytest.mark.each_database
-async def test_an_administrator_sees_every_webhook_and_can_only_disable_it(
-    service: Service,
-) -> None:
+async def test_an_administrator_can_see_and_disable_every_webhook(service: Service) -> None:
     owner = await sender(service, scopes=MANAGER)
     admin = await sender(service, scopes=frozenset(SCOPES))
     await create(owner)
@@ -219,9 +217,7 @@ async def test_the_operator_may_allow_networks(address: str) -> None:
         assert (await create(send, url="http://127.0.0.1:3000/hooks"))["id"] == 1
 
 
-async def test_a_type_that_the_key_cannot_read_is_refused_naming_the_scope_it_needs(
-    service: Service,
-) -> None:
+async def test_a_type_that_the_key_cannot_read_is_refused(service: Service) -> None:
     send = await sender(service, scopes=frozenset({"webhooks:write", "pets:read"}))
     await create(send, types=["pet.created", "key.banned"])
     for method, path in (("POST", "/webhooks"), ("PATCH", "/webhooks/1")):
@@ -270,9 +266,7 @@ async def test_only_the_named_fields_change(send: Send) -> None:
 
 
 @pytest.mark.each_database
-async def test_a_deleted_webhook_and_its_deliveries_are_not_found(
-    service: Service, send: Send
-) -> None:
+async def test_a_deleted_webhook_has_no_deliveries(service: Service, send: Send) -> None:
     await create(send)
     await create(send)
     await add_deliveries(service.store, 1, *["pending"] * 501)
@@ -287,9 +281,7 @@ async def test_a_deleted_webhook_and_its_deliveries_are_not_found(
 
 
 @pytest.mark.each_database
-async def test_a_rotated_secret_is_new_and_the_old_one_works_for_a_day(
-    service: Service, send: Send
-) -> None:
+async def test_a_rotated_secret_works_for_a_day(service: Service, send: Send) -> None:
     created = await create(send)
     assert created["secret"] in await secrets_of(service)
     rotated = await send("POST", "/webhooks/1/rotate")
@@ -349,9 +341,7 @@ async def test_a_lost_master_secret_is_not_replaced_while_webhooks_exist(databas
         assert secret.exists()
 
 
-async def test_a_request_refused_without_a_master_secret_can_be_retried_later(
-    database: Path,
-) -> None:
+async def test_a_request_refused_without_a_secret_can_be_retried(database: Path) -> None:
     async with running_service(database) as service:
         send = await sender(service, scopes=frozenset(SCOPES))
         secret = database.with_name(f"{database.name}.secret")
@@ -407,9 +397,7 @@ async def test_deliveries_are_listed_newest_first(service: Service, send: Send) 
     assert "Link" not in (await send("GET", "/webhooks/1/deliveries?limit=3")).headers
 
 
-async def test_a_recovery_is_accepted_and_left_to_the_process_that_delivers(
-    service: Service, send: Send
-) -> None:
+async def test_a_recovery_is_left_to_the_deliverer(service: Service, send: Send) -> None:
     await create(send)
     await add_events(service.store, [NOW, NOW + SECOND])
     for since, recovered_to in (("2026-12-01T12:00:01Z", 1), ("0001-01-01T00:00:00Z", 0)):
@@ -443,9 +431,7 @@ async def test_a_delivery_can_be_sent_again(service: Service, send: Send) -> Non
 
 
 @pytest.mark.each_database
-async def test_no_delivery_outlives_a_webhook_that_is_deleted_meanwhile(
-    service: Service, send: Send
-) -> None:
+async def test_no_delivery_outlives_its_webhook(service: Service, send: Send) -> None:
     await create(send)
     await add_events(service.store, [NOW] * 8)
     await add_deliveries(service.store, 1, *["failed"] * 8)
@@ -458,9 +444,7 @@ async def test_no_delivery_outlives_a_webhook_that_is_deleted_meanwhile(
 
 
 @pytest.mark.each_database
-async def test_a_webhook_that_is_disabled_meanwhile_gets_no_later_retry(
-    service: Service, send: Send
-) -> None:
+async def test_a_disabled_webhook_gets_no_retry(service: Service, send: Send) -> None:
     await create(send)
     await add_events(service.store, [NOW] * 8)
     await add_deliveries(service.store, 1, *["failed"] * 8)

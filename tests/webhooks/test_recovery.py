@@ -61,9 +61,7 @@ async def retried(store: Store, key: Caller, delivery_id: int, webhook_id: int =
 # All that was missed
 
 
-async def test_what_failed_or_was_never_sent_is_sent_in_order_with_its_ids(
-    store: Store, key: Caller
-) -> None:
+async def test_what_failed_or_was_never_sent_is_sent_in_order(store: Store, key: Caller) -> None:
     await add_events(store, [NOW] * 6)
     await add_deliveries(store, 1, "failed", "succeeded", "pending", "failed")
     assert await recovered(store, key) == [1, 4, 5, 6]
@@ -76,9 +74,7 @@ async def test_what_failed_or_was_never_sent_is_sent_in_order_with_its_ids(
     assert await webhook_row(store, "recovered_to") == (None,)
 
 
-async def test_an_event_that_failed_and_then_arrived_is_not_sent_again(
-    store: Store, key: Caller
-) -> None:
+async def test_an_event_that_arrived_is_not_sent_again(store: Store, key: Caller) -> None:
     await add_events(store, [NOW])
     await add_deliveries(store, 1, "failed")
     await add_deliveries(store, 1, "failed")

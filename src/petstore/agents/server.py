@@ -18,8 +18,7 @@ from mcp.types import (
 )
 
 from petstore import __version__
-from petstore.agents.schemas import InvalidArguments
-from petstore.agents.tools import TOOLS
+from petstore.agents.tools import TOOLS, InvalidArguments
 from petstore.clock import SECOND, Milliseconds, rfc3339, system_clock
 from petstore_client import AsyncClient, OutcomeUnknown, PetstoreError
 from petstore_client.errors import NoResponse, RateLimited, ServerError, UnexpectedResponse

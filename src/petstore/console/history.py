@@ -314,7 +314,7 @@ def past_event(event: Event) -> PastEvent:
         event.resource,
         json.decode(event.data),
         None if event.previous is UNSET else json.decode(event.previous),
-        "service" if event.actor is UNSET else author_text(event.actor),
+        author_text(event.actor),
         event.request_id or None,
     )
 

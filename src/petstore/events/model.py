@@ -108,7 +108,7 @@ SERVICE = Author("service")  # such as the lapse of a reservation
 OPERATOR = Author("operator")  # a command beside the database
 
 
-class Event(Struct, frozen=True):
+class Event(Struct, frozen=True, kw_only=True):
     """Something that happened. ``previous`` is absent where something began or ended."""
 
     id: Annotated[str, Meta(description="Unique, and the same in the feed and in every delivery.")]
@@ -152,7 +152,7 @@ class Event(Struct, frozen=True):
         ]
         | UnsetType
     ) = UNSET
-    actor: Annotated[Actor, Meta(description="Who caused it.")] | UnsetType = UNSET
+    actor: Annotated[Actor, Meta(description="Who caused it.")]
     request_id: (
         Annotated[
             str, Meta(description="The `X-Request-Id` of the request that caused it, if one did.")

@@ -11,7 +11,6 @@ from petstore.databases.contract import Reader
 from petstore.domain.decoding import integer_in
 from petstore.domain.fields import INT64_MAX
 from petstore.errors import CursorExpired, InvalidParameter, MissingScope
-from petstore.events.examples import example_of
 from petstore.events.model import (
     EVENT_TYPES,
     IN_FEED,
@@ -197,6 +196,18 @@ async def _search(
     return page
 
 
+_EVENT = {
+    "id": "evt_5f1c3c6a9a3d2b3f0a7e9d02",
+    "type": "pet.updated",
+    "timestamp": "2026-11-21T10:05:00.120Z",
+    "resource": "pet/7",
+    "sequence": 2,
+    "data": {"id": 7, "name": "Bella", "categoryId": 1, "status": "pending"},
+    "previous": {"status": "available"},
+    "actor": {"type": "person", "id": 5},
+    "requestId": "3f9c0a7be1d2",
+}
+
 OPERATIONS = (
     Operation(
         id="listEvents",
@@ -221,7 +232,7 @@ OPERATIONS = (
         waits=True,
         grows=True,
         query=ListEventsQuery,
-        success=Success(200, "Events.", list[Event], [example_of("pet.updated")]),
+        success=Success(200, "Events.", list[Event], [_EVENT]),
         errors=(CursorExpired, MissingScope),
     ),
 )

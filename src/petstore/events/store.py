@@ -255,6 +255,6 @@ def event_of(row: Row) -> Event:
         sequence=sequence,
         data=Raw(data),
         previous=UNSET if previous is None else Raw(previous),
-        actor=UNSET if author is None else actor_of(author),
+        actor=actor_of(author),
         request_id=UNSET if request_id is None else request_id,
     )

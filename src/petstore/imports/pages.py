@@ -12,6 +12,7 @@ from petstore.console.downloads import dated
 from petstore.console.forms import FieldSet, choice, isolated
 from petstore.console.page import ConsolePage, Notice, PageRequest
 from petstore.domain.decoding import integer_in
+from petstore.domain.names import name_key
 from petstore.errors import InvalidBody, PetstoreError
 from petstore.http.messages import Response
 from petstore.imports.columns import ImportColumn
@@ -66,9 +67,17 @@ async def _upload(request: PageRequest) -> Response:
     query = {"fileName": file.name.replace("\0", "")[-200:]}
     found: Import = (await request.execute("createImport", body, query=query)).value
     if found.state == "open" and not found.default_status:
-        await request.execute("updateImport", {"defaultStatus": STATUSES[0]}, path_id=found.id)
+        listed = (await request.execute("listCategories", query={"limit": 100})).value
+        ids = {_singular(each.name): each.id for each in listed}
+        words = {each.text: ids.get(_singular(each.text)) for each in _preview(found).categories}
+        patch = {"defaultStatus": STATUSES[0], "categories": words}
+        await request.execute("updateImport", patch, path_id=found.id)
     told = None if found.state == "open" else Notice("You sent this file before. Nothing is added.")
     return await request.redirect(f"/import/{found.id}", told)
+
+
+def _singular(category: str) -> str:
+    return name_key(category).removesuffix("s")
 
 
 async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:

@@ -19,7 +19,6 @@ from petstore.errors import (
     TooManyRotations,
     Unavailable,
 )
-from petstore.events.examples import KEY
 from petstore.interface.authentication import invalid_key, require_network
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Result, Success
@@ -156,7 +155,22 @@ def _wanted(body: Struct, now: Milliseconds) -> dict[str, Any]:
     return wanted
 
 
-_KEY = KEY | {"allowedNetworks": ["203.0.113.0/24"], "tokenEnds": "0000"}
+_KEY = {
+    "id": 4,
+    "name": "Till 2",
+    "plan": "pro",
+    "perMinute": 300,
+    "perDay": 10000,
+    "scopes": ["orders:read", "orders:write", "pets:read", "pets:write"],
+    "allowedNetworks": ["203.0.113.0/24"],
+    "environment": "production",
+    "tokenEnds": "0000",
+    "state": "active",
+    "bannedUntil": None,
+    "createdAt": "2026-11-21T10:00:00Z",
+    "expiresAt": None,
+    "lastUsedAt": None,
+}
 _ISSUED = _KEY | {"token": "ps_live_" + 38 * "0"}
 
 _RESOURCE = Resource(

@@ -82,7 +82,7 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
         history=await history_of(request, f"person/{person.id}"),
         problem=problem,
         scopes=ROLES[person.role],
-        devices=(await request.execute("listPersonDevices")).value,
+        devices=await request.sessions.devices(person.id),
         own_device=request.session.device.id if request.session else 0,
         is_own=is_own,
         hours=_HOURS,
@@ -120,12 +120,9 @@ _disable, _enable = partial(_set_state, "disabled"), partial(_set_state, "active
 
 
 async def _end_device(request: PageRequest) -> Response:
-    text = "That device is signed out."
-    try:
-        await request.execute("endPersonDevice")
-    except NotFound:
-        text = "That device was signed out already."
-    return await request.back(Notice(text))
+    person = await request.sessions.read_account(request.path_id)  # of this environment
+    await _end(request, person.caller.id)
+    return await request.back(Notice("That device is signed out."))
 
 
 async def _confirm(request: PageRequest) -> None:
@@ -201,12 +198,15 @@ async def _change_password(request: PageRequest) -> Response:
 
 
 async def _end_own_device(request: PageRequest) -> Response:
-    sent = request.form.text("device")
-    for device in await request.sessions.devices(request.caller.id):
-        if str(device.id) == sent:
-            await request.sessions.end_device(request.caller.id, device.digest)
-    # Also if it has ended already: that is what the person wants.
+    await _end(request, request.caller.id)
     return await request.redirect(_ACCOUNT, Notice("You are signed out there."))
+
+
+async def _end(request: PageRequest, caller_id: int) -> None:
+    """End a device, unless it has ended already: that is what was wanted."""
+    for device in await request.sessions.devices(caller_id):
+        if str(device.id) == request.form.text("device"):
+            await request.sessions.end_device(caller_id, device.digest)
 
 
 async def _end_others(request: PageRequest) -> Response:
@@ -295,9 +295,7 @@ PAGES = (
     ConsolePage("POST", "/people/{personId}/invite", _invite, "invitePerson", _show),
     ConsolePage("POST", "/people/{personId}/disable", _disable, "updatePerson", _show),
     ConsolePage("POST", "/people/{personId}/enable", _enable, "updatePerson", _show),
-    ConsolePage(
-        "POST", "/people/{personId}/devices/{deviceId}/end", _end_device, "endPersonDevice"
-    ),
+    ConsolePage("POST", "/people/{personId}/end-device", _end_device, "updatePerson"),
     ConsolePage("GET", _ACCOUNT, _show_account),
     ConsolePage("POST", _ACCOUNT, _rename, refused=_show_account),
     ConsolePage(

@@ -33,7 +33,6 @@ from petstore.people.model import (
     Invitation,
     Person,
     PersonCreate,
-    PersonDevice,
     PersonWithInvitation,
     Session,
     check_role,
@@ -174,30 +173,6 @@ def change_person(person_id: int, changes: Mapping[str, Any], change: Change) ->
         yield from end_sessions(person_id)
     yield record_person("person.updated", after, before, change)
     return after.shown
-
-
-async def list_devices_of(
-    store: Reader, person_id: int, environment: Environment | None, now: Milliseconds
-) -> list[PersonDevice]:
-    await find_person(store, person_id, environment)
-    return [*map(_shown_device, await read_unit(store, list_devices(person_id, now)))]
-
-
-def end_device_of(person_id: int, device_id: int, change: Change) -> Unit[None]:
-    change = yield from begin_change(change)
-    yield from read_person(person_id, change.environment)
-    devices = yield from list_devices(person_id, change.now)
-    device = next((each for each in devices if each.id == device_id), None)
-    if device is None:
-        msg = f"person {person_id} is not signed in on device {device_id}"
-        raise NotFound(msg)
-    change.check(_shown_device(device))
-    yield from end_sessions(person_id, only=device.digest)
-
-
-def _shown_device(device: Device) -> PersonDevice:
-    since, used = utc_second(device.created_at), utc_second(device.used_at)
-    return PersonDevice(device.id, device.device, since, used, device.stays)
 
 
 def read_person(person_id: int, environment: Environment | None) -> Unit[Account]:

@@ -19,7 +19,6 @@ from petstore.errors import (
     WebhookDisabled,
     WebhooksNotConfigured,
 )
-from petstore.events.examples import WEBHOOK
 from petstore.events.model import scope_of
 from petstore.interface.authentication import require_scope
 from petstore.interface.idempotency import change
@@ -175,7 +174,19 @@ def _with_secret(master: bytes, issued: IssuedSecret) -> WebhookWithSecret:
 
 _ONE = "/webhooks/{webhookId}"
 _DELIVERIES = f"{_ONE}/deliveries"
-_ISSUED = WEBHOOK | {"secret": "whsec_" + 42 * "A" + "8="}
+_WEBHOOK = {
+    "id": 2,
+    "url": "https://shop.example/hooks",
+    "types": ["order.placed"],
+    "description": "The website",
+    "enabled": True,
+    "disabledReason": None,
+    "createdAt": "2026-11-21T10:00:00Z",
+    "lastSuccessAt": None,
+    "failingSince": None,
+    "owner": {"type": "key", "id": 4},
+}
+_ISSUED = _WEBHOOK | {"secret": "whsec_" + 42 * "A" + "8="}
 _DELIVERY = {
     "id": 12,
     "eventId": "evt_5f1c3c6a9a3d2b3f0a7e9d10",
@@ -196,7 +207,7 @@ _RETRY = _DELIVERY | {"id": 40, "attempts": 0, "createdAt": _AGAIN, "nextAttempt
 _RETRY |= dict.fromkeys(("lastAttemptAt", "responseStatus", "responseBody", "error"))
 
 _RESOURCE = Resource(
-    *(Webhook, "/webhooks", "Webhooks", "a webhook", "webhooks:write", "webhooks:write", WEBHOOK),
+    *(Webhook, "/webhooks", "Webhooks", "a webhook", "webhooks:write", "webhooks:write", _WEBHOOK),
     no_store=True,
 )
 
@@ -205,7 +216,7 @@ OPERATIONS = (
         *("listWebhooks", "GET", "/webhooks", "List webhooks"),
         "Returns a page of the webhooks of your key, by ascending `id`. With the scope"
         " `keys:admin` it lists all webhooks.",
-        *(_list, Success(200, "A page of webhooks.", list[Webhook], [WEBHOOK])),
+        *(_list, Success(200, "A page of webhooks.", list[Webhook], [_WEBHOOK])),
         query=ListWebhooksQuery,
     ),
     _RESOURCE.row(
@@ -225,14 +236,14 @@ OPERATIONS = (
     _RESOURCE.row(
         *("getWebhook", "GET", _ONE, "Get a webhook"),
         "Returns one webhook, without its secret.",
-        *(_get, Success(200, "The webhook.", Webhook, WEBHOOK)),
+        *(_get, Success(200, "The webhook.", Webhook, _WEBHOOK)),
     ),
     _RESOURCE.row(
         *("updateWebhook", "PATCH", _ONE, "Change a webhook"),
         "Changes the members in the body (RFC 7396). A webhook that is enabled again resumes"
         " with the events from now on. `recoverWebhook` sends those that it missed. With the"
         " scope `keys:admin` you can disable the webhooks of others.",
-        *(_update, Success(200, "The webhook as it is now.", Webhook, WEBHOOK)),
+        *(_update, Success(200, "The webhook as it is now.", Webhook, _WEBHOOK)),
         body=WebhookPatch,
         body_example={"enabled": True},
         errors=(InvalidWebhookUrl, UnknownEventType, NotOwner),
@@ -286,7 +297,7 @@ OPERATIONS = (
         "Sends all events since a time whose delivery has failed, or that were never sent to"
         " this webhook. Their ids stay the same. This happens in the background, in the order"
         " of the feed; while 1,000 deliveries are pending it waits.",
-        *(_recover, Success(202, "The events will be sent.", Webhook, WEBHOOK)),
+        *(_recover, Success(202, "The events will be sent.", Webhook, _WEBHOOK)),
         tagged=False,
         body=Recovery,
         body_example={"since": "2026-11-21T10:00:00Z"},

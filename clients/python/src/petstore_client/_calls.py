@@ -136,9 +136,6 @@ class Page(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         return iter(self.items)
 
-    def __len__(self) -> int:
-        return len(self.items)
-
 
 @dataclass(frozen=True)
 class Listing(Generic[T]):

@@ -144,7 +144,7 @@ class Order(Versioned, frozen=True, kw_only=True):
     # event has it.
     note: str | None = None
     amount: int | None = None  # The price, in the smallest unit of the currency, such as cents.
-    # The currency of the amount (ISO 4217): that of the store when it was set.
+    # The currency of the amount (ISO 4217): the store's when it was first set.
     currency: str | None = None
     approved_at: datetime | None = None  # When it was approved.
     delivered_at: datetime | None = None  # When it was delivered: the time of the sale.
@@ -163,7 +163,7 @@ class SalesRow(Model, frozen=True, kw_only=True):
     amount: int  # The sum of their amounts; an order without an amount adds nothing.
     returns: int  # How many orders were returned.
     refunded: int  # The sum of their refunds. ``amount`` minus it is what the shop took.
-    currency: str  # The currency of the amount (ISO 4217): that of the store when it was set.
+    currency: str  # The currency of the amount (ISO 4217): the store's when it was first set.
     day: date | None = None  # The day. Only by day.
     # The category of the pets when they were sold. Absent by day, for sales whose category is not
     # known, and for those of all categories after the first 1,000.
@@ -221,16 +221,6 @@ class Invitation(Model, frozen=True, kw_only=True):
 
     url: str  # The link to give to the person. It works once.
     expires_at: datetime  # When the link ends if it is not used.
-
-
-class PersonDevice(Model, frozen=True, kw_only=True):
-    """A browser in which a person is signed in."""
-
-    id: int
-    name: str  # What the browser says it is, or empty: ``Firefox on Windows``.
-    signed_in_at: datetime  # When the person signed in there.
-    last_used_at: datetime  # When it was last used, to about a minute.
-    stays: bool  # Whether the person stays signed in until 30 days after the last use.
 
 
 class UsageWindow(Model, frozen=True, kw_only=True):
@@ -375,7 +365,7 @@ class Event(Model, frozen=True, kw_only=True):
     data: Any
     # The old values of the fields that changed; ``None`` for an absent field.
     previous: Mapping[str, Any] | None = None
-    actor: Actor | None = None  # Who caused it.
+    actor: Actor  # Who caused it.
     request_id: str | None = None  # The ``X-Request-Id`` of the request that caused it, if one did.
 
 
