@@ -56,7 +56,7 @@ def _form(request: PageRequest) -> FieldSet:
     return FieldSet(
         Field(
             *("url", "Address"),
-            hint="An https address of yours that takes events.",
+            hint="An HTTPS address that receives events.",
             type="url",
             attributes={"maxlength": 2048},
         ),
