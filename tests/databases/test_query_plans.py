@@ -1,5 +1,6 @@
 """Every statement finds its rows along an index, so what it costs does not grow with the store."""
 
+import ast
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,6 +15,7 @@ import apsw
 import pytest
 from msgspec import UNSET, UnsetType
 
+import petstore
 from petstore.backends import create_limiter
 from petstore.categories.model import CategoryCreate, CategoryPatch
 from petstore.categories.store import get_category, list_categories, search_categories
@@ -802,3 +804,31 @@ def test_no_statement_of_a_deliverer_scans_deliveries_or_events(
         scans = ("SCAN d", "SCAN e", "SCAN webhook_")
         steps = plan(connection, statement)
         assert [step for step in steps if step.startswith(scans)] == [], statement.name
+
+
+SOURCE = Path(petstore.__file__).parent
+TAKE_NAMES = ("databases/pages.py", "events/search.py", "imports/store.py")
+"""The modules with a function that makes statements, and takes their names from its callers."""
+IS_OF_TABLE = re.compile(r"f'[a-z]+_\{(self\.)?(table|items)\}'").fullmatch
+IS_FIXED = re.compile(r"[a-z]+(_[a-z]+)*").fullmatch
+
+
+def statements() -> Iterator[tuple[str, ast.Call]]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Statement":
+                yield f"{path.relative_to(SOURCE)}:{node.lineno}", node
+
+
+def test_every_statement_has_a_name_without_caller_data() -> None:
+    found = dict(statements())
+    assert len(found) > 40
+    for location, call in found.items():
+        given = {keyword.arg: keyword.value for keyword in call.keywords}
+        assert "name" in given, f"{location}: expected name="
+        name = given["name"]
+        text = ast.unparse(name)
+        is_parameter = text == "name" and location.partition(":")[0] in TAKE_NAMES
+        is_table = IS_OF_TABLE(text) is not None
+        is_constant = re.fullmatch("_[A-Z]+", text) is not None
+        assert is_parameter or is_table or is_constant or IS_FIXED(ast.literal_eval(name)), location
