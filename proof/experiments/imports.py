@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import httpx
 
-from proof.deployments import Deployment, deployed, postgres_server
+from proof.deployments import Deployment, deployed
 from proof.experiment import Experiment, Trial
 from proof.importers import Importer, Person, by_command, undone
 from proof.judging import judge_feed
+from support.postgres import postgres_server
 from support.waiting import within
 
 _KILLS = 3

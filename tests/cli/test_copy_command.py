@@ -20,6 +20,7 @@ from petstore.events.store import Change
 from petstore.orders.store import cancel_order
 from petstore.pets.model import NewPet
 from petstore.pets.store import get_inventory
+from support.callers import Buyers
 from support.changes import create_pet
 from support.full_stores import (
     PETS,
@@ -30,8 +31,7 @@ from support.full_stores import (
     query,
 )
 from support.postgres import PostgresServer, database_name
-from support.servers import StartServer
-from support.steady_buyers import Buyers
+from support.process import StartServer
 from support.terminal import Terminal, shown_on_terminal
 from support.waiting import within
 

@@ -6,8 +6,8 @@ import pytest
 
 from petstore.pets.model import PETS, NewPet
 from support.changes import create_pet
-from support.endless_writer import EndlessWriter
-from support.pet_rows import select_pets
+from support.other_processes import EndlessWriter
+from support.rows import select_pets
 from support.stores import open_store
 
 pytestmark = pytest.mark.anyio

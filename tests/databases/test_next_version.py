@@ -16,8 +16,8 @@ from petstore.pets.model import NewPet
 from petstore.pets.store import get_pet
 from support.changes import NOW, create_pet
 from support.full_stores import columns_of, contents, query
-from support.migrators import migrate_at_once
 from support.next_version import MIGRATION, become_next_version
+from support.other_processes import migrate_at_once
 from support.stores import open_store
 
 pytestmark = pytest.mark.each_database
@@ -29,7 +29,6 @@ import sys
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 import pytest
 from petstore.backends import store_at
-from support.next_version import become_next_version
 become_next_version(pytest.MonkeyPatch())
 sys.stdin.read()
 store_at(sys.argv[1], 20_000).migrate()

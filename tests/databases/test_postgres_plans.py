@@ -57,9 +57,8 @@ from petstore.webhooks.deliveries import (
 )
 from petstore.webhooks.store import LeasedWebhook, list_webhooks
 from support.manual_clock import ManualClock
-from support.order_rows import order_row
 from support.postgres import PostgresServer, database_name
-from support.statements import statements_of
+from support.rows import order_row, statements_of
 
 ROWS = 40_000
 HALF = ROWS // 2

@@ -53,10 +53,9 @@ from support.keys import OPERATOR, actor, issue, stored_key
 from support.manual_clock import ManualClock
 from support.people import add, add_active
 from support.postgres import PostgresServer, database_name
-from support.postgres_stores import open_postgres_store
 from support.races import lingering
 from support.retention import DAYS_KEPT, prune_table
-from support.stores import do
+from support.stores import do, open_store
 
 pytestmark = pytest.mark.anyio
 
@@ -68,7 +67,7 @@ ROUNDS = 15
 async def stores(postgres_url: str) -> AsyncIterator[list[PostgresStore]]:
     """Three processes' views of one database."""
     async with AsyncExitStack() as stack:
-        opening = (open_postgres_store(postgres_url) for _ in range(3))
+        opening = (open_store(postgres_url) for _ in range(3))
         yield [await stack.enter_async_context(one) for one in opening]
 
 

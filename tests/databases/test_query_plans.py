@@ -145,9 +145,8 @@ from support.history import read_feed
 from support.imported import new_import
 from support.keys import OPERATOR, new_key
 from support.manual_clock import ManualClock
-from support.order_rows import order_row
 from support.postgres import PostgresServer, database_name
-from support.statements import statements_of
+from support.rows import order_row, statements_of
 
 FAR = 3_500
 PAGE = 20

@@ -14,7 +14,7 @@ from petstore.pets.model import NewPet, Pet
 from petstore.time_slices import TimeSlices
 from support.changes import create_pet
 from support.memory_folder import folder_in_memory
-from support.pet_rows import select_pets
+from support.rows import select_pets
 from support.stores import do, locked, open_store
 
 pytestmark = pytest.mark.anyio

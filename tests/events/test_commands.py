@@ -20,9 +20,8 @@ from petstore.webhooks.signing import secret_text
 from petstore_client import NoResponse
 from support.observed import read_metrics
 from support.odd_service import HANG_UP, SILENCE, error, odd_service, response
-from support.process import free_port
+from support.process import StartServer, free_port
 from support.receiver import Receiving, receiving
-from support.servers import StartServer
 from support.shop import Shop
 from support.waiting import within
 

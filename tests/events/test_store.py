@@ -46,7 +46,6 @@ from support.changes import (
 )
 from support.history import Record, contradictions, events_after, plain, published, read_feed
 from support.postgres import PostgresServer, database_name
-from support.postgres_stores import open_postgres_store
 from support.races import lingering
 from support.retention import prune_table
 from support.stores import do, open_store
@@ -338,7 +337,7 @@ async def transaction(url: str) -> AsyncIterator[Callable[[Unit[Any]], Any]]:
 
 @pytest.fixture
 async def server(postgres_url: str) -> AsyncIterator[Store]:
-    async with open_postgres_store(postgres_url) as store:
+    async with open_store(postgres_url) as store:
         yield store
 
 
@@ -406,7 +405,7 @@ async def test_outdated_statistics_of_the_outbox_do_not_slow_down_publishing(
     for statements in (before, "ANALYZE", emptied, now):
         postgres.sql(statements, database_name(postgres_url))
     earlier = rows_read(postgres, postgres_url)
-    async with open_postgres_store(postgres_url) as store:
+    async with open_store(postgres_url) as store:
         await publish_all(store)
     assert rows_read(postgres, postgres_url) - earlier < 20 * 3000
 
@@ -436,9 +435,7 @@ async def test_concurrent_writers_and_publishers_keep_each_change_once_and_in_or
 ) -> None:
     """Two walkers read meanwhile, and agree with each other and with a walk afterwards."""
     async with AsyncExitStack() as opened:
-        stores = [
-            await opened.enter_async_context(open_postgres_store(postgres_url)) for _ in range(3)
-        ]
+        stores = [await opened.enter_async_context(open_store(postgres_url)) for _ in range(3)]
         await stores[0].write(create_pets([BELLA] * 6))
         ended, published_all = asyncio.Event(), asyncio.Event()
         publishers = [asyncio.create_task(publish_until(store, ended)) for store in stores]

@@ -3,9 +3,8 @@
 import socket
 from contextlib import ExitStack
 
-from support.process import ServerProcess
+from support.process import ServerProcess, StartServer
 from support.raw_socket import ConnectionEnded, RawSocket
-from support.servers import StartServer
 from support.waiting import within
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: petstore\r\n\r\n"

@@ -5,9 +5,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from support.process import ServerProcess
+from support.process import ServerProcess, StartServer
 from support.raw_socket import RawSocket
-from support.servers import StartServer
 
 POST = (
     b"POST /v1/pets HTTP/1.1\r\nHost: petstore\r\nAuthorization: Bearer %s\r\n"

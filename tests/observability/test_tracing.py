@@ -15,9 +15,8 @@ from petstore.settings import SettingError, Settings
 from support.manual_clock import ManualClock
 from support.observed import Collector, attributes, collecting, observed_service
 from support.postgres import PostgresServer
-from support.process import free_port
+from support.process import StartServer, free_port
 from support.redis_server import redis_server
-from support.servers import StartServer
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio

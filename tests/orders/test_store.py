@@ -25,8 +25,8 @@ from petstore.pets.model import NewPet, PetPatch, PetStatus
 from petstore.pets.store import delete_pet, get_pet, update_pet
 from support.changes import create_pet
 from support.history import events_after, plain
-from support.order_rows import order_row
 from support.races import lingering
+from support.rows import order_row
 from support.units import by_hand
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]

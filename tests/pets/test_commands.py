@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from support.odd_service import odd_service, response
-from support.servers import servers_in
+from support.process import servers_in
 from support.shop import Shop
 from support.terminal import shown_on_terminal
 

@@ -8,7 +8,7 @@ import pytest
 from petstore.cli import client
 from petstore.imports.operations import OPERATIONS
 from support.odd_service import error, odd_service, response
-from support.servers import StartServer
+from support.process import StartServer
 from support.shop import Shop
 from support.workbooks import excel, row
 

@@ -11,9 +11,8 @@ import apsw
 import httpx
 import pytest
 
-from support.process import ServerProcess, petstore
+from support.process import ServerProcess, StartServer, petstore, servers_in
 from support.redis_server import RedisServer
-from support.servers import StartServer, servers_in
 from support.swarm import Response, request_at_once, undisturbed
 from support.waiting import eventually
 

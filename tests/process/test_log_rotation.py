@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx
 
-from support.servers import StartServer
+from support.process import StartServer
 from support.waiting import within
 
 

@@ -15,8 +15,7 @@ from petstore.cli.serve import announce
 from petstore.databases.sqlite import SqliteStore
 from petstore.server.listeners import listen
 from petstore.settings import Settings
-from support.process import UNREACHABLE, ServerProcess, free_port
-from support.servers import StartServer
+from support.process import UNREACHABLE, ServerProcess, StartServer, free_port
 from support.stores import leave_half_written, locked
 from support.waiting import within
 

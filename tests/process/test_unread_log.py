@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx
 
-from support.servers import servers_in
+from support.process import servers_in
 from support.stores import locked
 
 

@@ -24,8 +24,7 @@ from support.keys import revoke
 from support.manual_clock import ManualClock
 from support.people import add, alter
 from support.postgres import database_name
-from support.process import ServerProcess
-from support.servers import servers_in
+from support.process import ServerProcess, servers_in
 from support.stores import open_store
 
 FORM = "application/x-www-form-urlencoded"
