@@ -20,28 +20,12 @@ def test_the_maximum_of_the_axis_is_a_round_number(highest: int, top: int) -> No
     assert bars("days", "Requests", "requests", "Day", [("1 Nov", highest)]).top == top
 
 
-def test_bars_are_side_by_side_within_the_drawing() -> None:
-    chart = bars("days", "Requests", "requests", "Day", [(str(day), day) for day in range(30)])
-    for left, right in zip(chart.bars, chart.bars[1:], strict=False):
-        assert left.x + left.width < right.x
-    assert chart.bars[0].x > 0
-    assert chart.bars[-1].x + chart.bars[-1].width < 100
-
-
 def test_a_chart_of_money_says_the_amounts_in_their_currency() -> None:
     values = [("1 Nov", 24_900), ("2 Nov", 100)]
     chart = bars("amounts", "Amount", "", "Day", values, "USD")
     assert chart.text == "Amount: $250.00 in all; the most, $249.00, on 1 Nov"
     assert chart.in_words(chart.top) == "$500.00"
     assert [bar.height for bar in chart.bars] == [49.8, 0.2]
-
-
-def test_the_text_of_a_bar_chart_has_the_total_and_the_maximum() -> None:
-    chart = bars("days", "Requests", "requests", "Day", [("1 Nov", 5), ("2 Nov", 1_200)])
-    spaced = chart.text.replace("\N{NARROW NO-BREAK SPACE}", " ")
-    assert spaced == "Requests: 1 205 requests in all; the most, 1 200, on 2 Nov"
-    nothing = bars("days", "Requests", "requests", "Day", [("1 Nov", 0)])
-    assert nothing.text == "Requests: 0 requests in all"
 
 
 @pytest.mark.parametrize(
