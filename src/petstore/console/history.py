@@ -288,7 +288,7 @@ _VERBS = {
 _ACTIONS = {
     "key.rotated": Markup("gave {} a new token"),
     "key.unbanned": Markup("lifted the ban of {}"),
-    "person.invited": Markup("made a password link for {}"),
+    "person.invited": Markup("created a password link for {}"),
 }
 _BY_ORDER = {
     "order.placed": Markup("reserved {it} with {order}"),

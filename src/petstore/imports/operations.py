@@ -378,7 +378,7 @@ OPERATIONS = (
     ),
     _RESOURCE.row(
         *("updateImport", "PATCH", "/imports/{importId}", "Change how a file is read"),
-        "Changes the members in the body (RFC 7396), as long as nothing is added: which columns"
+        "Changes the fields in the body (RFC 7396), as long as nothing is added: which columns"
         " are the fields, what words and categories mean, and what happens to unknown categories."
         " The `preview` of the response is a new one, even if the body is empty.",
         *(_update, Success(200, "The import as it is now.", Import, _EXAMPLE)),

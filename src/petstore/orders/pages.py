@@ -257,17 +257,16 @@ def _told(request: PageRequest, card: Card) -> Notice:
 
 
 async def _change(request: PageRequest) -> Response:
-    path = f"/orders/{request.path_id}"
     before: Order = (await request.execute("getOrder")).value
     fields = order_form(request, before)
     body = fields.patch(request.form)
     if not body:
-        return await request.redirect(path)
+        return await request.redirect(request.own_path)
     changed = await request.execute("updateOrder", body)
     back, now = fields.texts(before), fields.texts(changed.value)
     if back["shipDate"] != now["shipDate"]:
         back["shipDate"] = exact(before.ship_date)
-    return await request.tell_change(path, f"Order {before.id}", back, now, changed.version)
+    return await request.tell_change(f"Order {before.id}", back, now, changed.version)
 
 
 def _conflict(

@@ -163,7 +163,7 @@ async def _new(request: PageRequest, error: PetstoreError | None = None) -> Resp
 
 
 async def _added(request: PageRequest) -> list[_Added]:
-    wanted = {"actor": request.author.actor, "type": ["pet.created"]}
+    wanted = {"actor": request.caller.actor, "type": ["pet.created"]}
     events = await newest_events(request, _ADDED_LAST, **wanted)
     if not events:
         return []
