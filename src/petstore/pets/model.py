@@ -11,6 +11,9 @@ from petstore.errors import IllegalTransition
 
 PetStatus: TypeAlias = Literal["available", "pending", "sold"]
 
+KeptBecause: TypeAlias = Literal["changed", "ordered", "deleted"]
+"""Why the undo of an import leaves a pet."""
+
 STATUSES: tuple[PetStatus, ...] = get_args(PetStatus)
 
 PetName = Annotated[

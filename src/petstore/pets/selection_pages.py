@@ -206,7 +206,7 @@ async def _selected(request: PageRequest) -> tuple[Mapping[int, str], bool]:
     if not request.form.text("all"):
         return _selected_in(request.form), False
     form = decode_urlencoded(_back(request).partition("?")[2].encode())
-    query = await list_query(request, Form({**form.fields, "cursor": []}))
+    query = list_query(Form({**form.fields, "cursor": []}))
     selected, more = dict[int, str](), True
     while more and len(selected) < MAX_SELECTED:
         found = await request.execute("listPets", query={**query, "limit": 100})
