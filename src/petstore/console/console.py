@@ -281,7 +281,7 @@ def _require_same_origin(request: Request, own: bytes) -> None:
     if origin is not None and (own or site is None):
         host = request.fields.get(b"host", b"")
         origins = (own,) if own else (b"http://" + host, b"https://" + host)
-        is_own = site in (b"same-origin", None) and origin in origins
+        is_own = site in (b"same-origin", None) and origin in origins and bool(own or host)
     if not is_own:
         msg = "Origin: expected a request from a page of this console; open the console and repeat"
         raise CrossSiteRequest(msg)
