@@ -180,7 +180,7 @@ async def test_each_change_of_keys_and_people_is_told(service: Service, ada: Vis
         "Ada disabled the person Grace",
         f"Ada renamed Hopper to the person Grace and {role} from clerk to viewer",
         "Grace renamed Grace to the person Hopper",
-        "The operator made a password link for the person Grace",
+        "The operator created a password link for the person Grace",
         "The operator added the person Grace",
         "The operator lifted the ban of the key Till",
         f"The operator changed the plan {of} from enterprise to pro and removed the networks {of}",
