@@ -209,7 +209,7 @@ def test_records_of_other_loggers_are_json_and_those_for_debugging_are_not_there
     logger = logging.getLogger("petstore.test")
 
     def emit() -> None:
-        logger.debug("no")
+        logger.debug("details")
         logger.warning("%d things", 3)
 
     line = json.loads(records(person=False, emit=emit))

@@ -175,7 +175,7 @@ def create_services(
             settings.console_per_minute,
         ),
         clock=clock,
-        keys=ApiKeyCache(store, clock, settings.environment, feed.look_at_callers),
+        keys=ApiKeyCache(store, clock, settings.environment, feed.recheck_callers),
         retries=SafeRetries(store, clock),
         feed=feed,
         reservations=Reservations(store, clock),

@@ -29,6 +29,7 @@ import sys
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 import pytest
 from petstore.backends import store_at
+from support.next_version import become_next_version
 become_next_version(pytest.MonkeyPatch())
 sys.stdin.read()
 store_at(sys.argv[1], 20_000).migrate()

@@ -150,23 +150,6 @@ def test_an_event_is_printed_in_one_safe_line(changes: dict[str, Any], ending: s
     assert line.endswith(f"{ending}\n")
 
 
-@pytest.mark.parametrize(
-    ("options", "query"),
-    [
-        (
-            ("--type", "pet.created", "--type", "pet.deleted"),
-            "type=pet.created&type=pet.deleted&cursor=latest&limit=100",
-        ),
-        (("--resource", "pet/17", "--from-start"), "resource=pet%2F17&limit=100"),
-    ],
-)
-def test_the_command_says_that_it_listens(options: tuple[str, ...], query: str) -> None:
-    with odd_service(feed(), error(403)) as service:
-        result = Shop(service.url, "a-key")("events", "listen", *options)
-    assert result.stderr.splitlines()[0] == "Listening for events; Ctrl-C ends it."
-    assert service.asked[0].target == f"/v1/events?{query}"
-
-
 def test_an_outage_of_the_service_is_reported_once(capsys: pytest.CaptureFixture[str]) -> None:
     slept: list[float] = []
     absence = OutageNotice(slept.append)

@@ -261,7 +261,7 @@ async def test_whoever_waits_looks_again_once_a_key_or_a_person_has_changed(
     waiters = [waiting(feed, types=types) for types in (PETS, frozenset[str](), PETS)]
     await seen(watched)
     assert not any(waiter.done() for waiter in waiters)
-    feed.look_at_callers()
+    feed.recheck_callers()
     assert await asyncio.gather(*waiters) == [True, True, True]
     again = waiting(feed)
     await seen(watched)

@@ -9,6 +9,7 @@ import apsw
 
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Statement, Store, Unit, placeholders
+from petstore.events.model import EventType
 from petstore.events.store import publish_all
 from petstore.keys.model import SCOPES, Caller
 from petstore.webhooks.model import WebhookCreate
@@ -35,7 +36,7 @@ async def issue_key(store: Store, **wanted: Any) -> Caller:
     return key
 
 
-async def add_webhook(store: Store, key: Caller, *types: str) -> IssuedSecret:
+async def add_webhook(store: Store, key: Caller, *types: EventType) -> IssuedSecret:
     new = WebhookCreate(URL, frozenset(types))
     return await store.write(create_webhook(new, key.id, NOW))
 

@@ -28,10 +28,6 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
         yield service
 
 
-async def token_of(service: Service) -> str:
-    return (await service.issue(per_minute=PER_MINUTE)).token
-
-
 def name_of(worker: int, number: int) -> str:
     return f"pet {worker}-{number}"
 
@@ -47,7 +43,10 @@ ALL = sorted(name_of(worker, number) for worker in range(WORKERS) for number in 
 async def create(service: Service, workers: str, seconds: float) -> SlowService:
     """Let 50 tasks or threads create pets by one client; return what the service responded."""
     time = VirtualTime(WORKERS, service.clock.advance)
-    slow, token = SlowService(service, time, seconds), await token_of(service)
+    slow, token = (
+        SlowService(service, time, seconds),
+        (await service.issue(per_minute=PER_MINUTE)).token,
+    )
     settings: dict[str, Any] = {"max_wait": 10_000, "max_retries": 20}
     tasks = AsyncClient(token, transport=TaskTransport(slow), **settings)
     threads = Client(token, transport=ThreadTransport(slow), **settings)
@@ -82,7 +81,11 @@ async def test_fifty_workers_on_a_key_of_30_per_minute_do_each_task_once(
 async def test_a_program_that_does_not_wait_is_not_banned(service: Service) -> None:
     time = VirtualTime(WORKERS, service.clock.advance)
     slow = SlowService(service, time, 1)
-    client = AsyncClient(await token_of(service), transport=TaskTransport(slow), max_wait=0)
+    client = AsyncClient(
+        (await service.issue(per_minute=PER_MINUTE)).token,
+        transport=TaskTransport(slow),
+        max_wait=0,
+    )
     refused = 0
 
     async def work(_worker: int) -> None:

@@ -81,6 +81,14 @@ def test_a_change_that_may_have_taken_effect_is_not_retried(
 
 
 LIST = lambda client: client.pets.list()  # noqa: E731 - as those above
+FEED = lambda client: client.events.list()  # noqa: E731 - as those above
+CREATED = {
+    "id": "1",
+    "type": "pet.created",
+    "timestamp": "2026-11-22T10:00:00Z",
+    "actor": {"type": "key"},
+}
+NO_NAME = [CREATED | {"resource": "pet/7", "sequence": 1, "data": {"id": 7}}]
 NO_CURSOR = "the link to the next page has no cursor"
 STRANGE = {
     "a redirect": (GET, response(301, None, Location="https://a.example/"), "redirects to https"),
@@ -97,6 +105,7 @@ STRANGE = {
     "a login page": (DELETE, response(200, b"<html>log in"), "it should have no content"),
     "an empty cursor": (LIST, response(200, [PET], Link="<?cursor=>; rel=next"), NO_CURSOR),
     "a cursor of a fragment": (LIST, response(200, [], Link="<?a#cursor=b>; rel=next"), NO_CURSOR),
+    "an event without its data": (FEED, response(200, NO_NAME), "required field `name`"),
     "no cursor": (LIST, response(200, [PET], Link="</v1/pets>; rel=next"), NO_CURSOR),
 }
 
@@ -118,15 +127,6 @@ def test_a_cursor_that_is_too_long_for_a_url_is_an_error(face: Face) -> None:
     with odd_service(response(200, [PET], Link=link)) as service:
         raised = failure(face, service.url, LIST)
     assert str(raised) == "GET /pets cannot be sent: URL too long"
-
-
-@each_face
-def test_an_empty_list_for_one_id_raises_not_found(face: Face) -> None:
-    with odd_service(response(200, [], X_Request_Id="abc")) as service:
-        raised = failure(face, service.url, GET)
-        assert service.asked[0].target == "/v1/pets?id=7"
-    assert isinstance(raised, errors.NotFound)
-    assert (raised.status, raised.code, raised.request_id) == (404, "not_found", "abc")
 
 
 @each_face

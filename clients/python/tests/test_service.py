@@ -84,8 +84,10 @@ def test_a_pet_is_created_read_changed_and_deleted(use: Uses) -> None:
     with pytest.raises(errors.PreconditionFailed):
         use("pets.delete", pet.id, if_match=changed.etag)
     assert use("pets.delete", pet.id) is None
-    with pytest.raises(errors.NotFound, match=f"there is no pet {pet.id}"):
+    with pytest.raises(errors.NotFound, match=f"there is no pet {pet.id}") as raised:
         use("pets.get", pet.id)
+    assert (raised.value.status, raised.value.code) == (404, "not_found")
+    assert raised.value.request_id
 
 
 def test_many_pets_are_added_at_once(use: Uses) -> None:

@@ -94,15 +94,8 @@ class History(NamedTuple):
             return self
         return self._replace(lines=[self.lines[0]._replace(undo=undo), *self.lines[1:]])
 
-    @property
-    def kind(self) -> str:
-        return self.resource.partition("/")[0]
-
     def change_of(self, member: str) -> HistoryLine | None:
         return next((line for line in self.lines if member in line.members), None)
-
-    def newest(self, *types: str) -> HistoryLine | None:
-        return next((line for line in self.lines[:1] if line.type in types), None)
 
 
 async def history_of(request: PageRequest, resource: str) -> History:
@@ -295,7 +288,7 @@ _VERBS = {
 _ACTIONS = {
     "key.rotated": Markup("gave {} a new token"),
     "key.unbanned": Markup("lifted the ban of {}"),
-    "person.invited": Markup("made a password link for {}"),
+    "person.invited": Markup("created a password link for {}"),
 }
 _BY_ORDER = {
     "order.placed": Markup("reserved {it} with {order}"),

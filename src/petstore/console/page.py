@@ -44,7 +44,6 @@ from petstore.errors import (
     PetstoreError,
     PreconditionFailed,
 )
-from petstore.events.model import Author
 from petstore.http.messages import Request, Response
 from petstore.interface.authentication import require_network, require_scope
 from petstore.interface.idempotency import request_digest
@@ -227,10 +226,12 @@ class ConsolePage:
         return self.has_file and self.method == "POST" and self.max_bytes > MAX_FORM
 
 
-def executes(operation_id: str, told: str, back: str) -> Handler:
+def executes(operation_id: str, told: str, back: str = "") -> Handler:
+    """Return the handler of a button; it leads ``back``, else to the page of the resource."""
+
     async def handler(request: "PageRequest") -> Response:
         await request.execute(operation_id)
-        return await request.redirect(back.format(request.path_id), Notice(told))
+        return await request.redirect(back or request.own_path, Notice(told))
 
     return handler
 
@@ -276,12 +277,14 @@ class PageRequest(Struct):
         return self.parameters[0] if self.parameters else ""
 
     @property
-    def author(self) -> Author:
-        return Author(self.caller.actor, self.id)
-
-    @property
     def home(self) -> str:
         return urlsplit(self.root).path + HOME
+
+    @property
+    def own_path(self) -> str:
+        """The page of the resource that the request is about, such as ``/keys/3``."""
+        kind = self.head.path.removeprefix(f"{HOME}/").partition("/")[0]
+        return f"/{kind}/{self.path_id}" if self.path_id else f"/{kind}"
 
     @property
     def is_refresh(self) -> bool:
@@ -487,11 +490,14 @@ class PageRequest(Struct):
         return before.value, changed.value
 
     async def tell_change(
-        self, path: str, name: str, before: Texts, now: Texts, version: str = ""
+        self, name: str, before: Texts, now: Texts, version: str = ""
     ) -> Response:
-        undo = Undo(path, undo_fields(before, now, version))
+        undo = Undo(self.own_path, undo_fields(before, now, version))
         pressed = self.form.text("undo")
-        return await self.redirect(path, change_notice(name, f"{name} is changed.", undo, pressed))
+        return await self.back(change_notice(name, f"{name} is changed.", undo, pressed))
+
+    async def back(self, notice: Notice) -> Response:
+        return await self.redirect(self.own_path, notice)
 
     async def redirect(self, path: str, notice: Notice | None = None) -> Response:
         response = redirect(f"{self.home}{path}")

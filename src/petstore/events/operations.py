@@ -141,7 +141,6 @@ async def _list(context: Context, call: Call[None, ListEventsQuery]) -> Result[l
 
 
 async def _list_newest(context: Context, query: ListEventsQuery) -> Result[list[Event]]:
-    """List the newest events first, which begins with what is committed by now."""
     if query.wait:
         msg = "wait: expected no wait together with sort=-sequence"
         raise InvalidParameter(msg)
@@ -185,7 +184,6 @@ def _wanted(query: ListEventsQuery, caller: Caller) -> EventFilter:
 async def _search(
     context: Context, wanted: EventFilter, start: Position | None, query: ListEventsQuery
 ) -> FeedPage:
-    """Read until there is an event, the feed ends, or enough was searched for one request."""
     read = partial(read_events, newest_first=query.sort == "-sequence")
     page = await read(context.services.store, wanted, start, query.limit)
     for _ in range(_MAX_SEARCHES):
@@ -221,7 +219,7 @@ OPERATIONS = (
             ' `Link` has `rel="next"` only while there is more now, and `rel="latest"` on every'
             " page: where to resume later. A client that follows `next`, else `latest`, sees every"
             " event exactly once. A key sees the events that its scopes may read, and the events"
-            " about itself; those of keys and people need `keys:admin`. With `resource` they are"
+            " about itself; events of keys and people need `keys:admin`. With `resource` they are"
             " the history of one resource, with `actor` what one actor did. A page may be empty"
             " even if more events follow. With `wait` the response waits for an event."
         ),

@@ -143,7 +143,6 @@ async def _change(context: Context, unit: Unit[T], *, shown_once: str | None = N
 
 
 def _wanted(body: Struct, now: Milliseconds) -> dict[str, Any]:
-    """Return the fields that a body sets, as a key has them."""
     wanted = given_fields(body)
     if wanted.get("expires_at") is not None:
         wanted["expires_at"] = expires_at = milliseconds(wanted["expires_at"])
@@ -202,7 +201,7 @@ OPERATIONS = (
     ),
     _RESOURCE.row(
         *("updateKey", "PATCH", "/keys/{keyId}", "Change a key"),
-        "Changes the members in the body (RFC 7396); usage carries over. A key that leaves"
+        "Changes the fields in the body (RFC 7396); usage carries over. A key that leaves"
         " the plan `enterprise` loses its own limits. The last key with the scope `keys:admin`"
         " cannot lose it, or exclude its own address.",
         *(_update, Success(200, "The key as it is now.", Key, _KEY)),

@@ -113,7 +113,7 @@ OPERATIONS = (
     ),
     _RESOURCE.row(
         *("updatePerson", "PATCH", "/people/{personId}", "Change a person"),
-        "Changes the members in the body (RFC 7396), within a second everywhere. A person with"
+        "Changes the fields in the body (RFC 7396), within a second everywhere. A person with"
         " the `state` `disabled` is signed out, and the links that they made end. The last"
         " active administrator cannot be disabled or get another role.",
         *(_update, Success(200, "The person as it is now.", Person, _PERSON | {"role": "manager"})),

@@ -96,7 +96,7 @@ async def _update(request: PageRequest) -> Response:
     if person.id == request.caller.id and person.role != "administrator":
         return await request.redirect("")  # these pages are no longer for this person
     texts, name = _FORM.texts(before), isolated(person.name)
-    return await request.tell_change(_path(request), name, texts, _FORM.texts(person))
+    return await request.tell_change(name, texts, _FORM.texts(person))
 
 
 async def _invite(request: PageRequest) -> Response:
@@ -108,15 +108,12 @@ async def _invite(request: PageRequest) -> Response:
 async def _set_state(state: str, request: PageRequest) -> Response:
     changed = await request.execute("updatePerson", {"state": state})
     person: Person = changed.value
-    name, path = isolated(person.name), _path(request)
+    name, path = isolated(person.name), request.own_path
+    text, undo = f"{name} has access again.", Undo(f"{path}/disable")
     if person.state == "disabled":
-        text, undo = (
-            f"{name} no longer has access, and is signed out everywhere.",
-            Undo(f"{path}/enable"),
-        )
-    else:
-        text, undo = f"{name} has access again.", Undo(f"{path}/disable")
-    return await request.redirect(path, Notice(text, undo))
+        text = f"{name} no longer has access, and is signed out everywhere."
+        undo = Undo(f"{path}/enable")
+    return await request.back(Notice(text, undo))
 
 
 _disable, _enable = partial(_set_state, "disabled"), partial(_set_state, "active")
@@ -125,17 +122,13 @@ _disable, _enable = partial(_set_state, "disabled"), partial(_set_state, "active
 async def _end_device(request: PageRequest) -> Response:
     person = await request.sessions.read_account(request.path_id)  # of this environment
     await _end(request, person.caller.id)
-    return await request.redirect(_path(request), Notice("That device is signed out."))
+    return await request.back(Notice("That device is signed out."))
 
 
 async def _confirm(request: PageRequest) -> None:
     """Ask for one's own password in an old session, which may be in other hands."""
     if request.session is not None and not request.sessions.is_fresh(request.session):
         await request.sessions.confirm(request.session, request.form.raw("current"))
-
-
-def _path(request: PageRequest) -> str:
-    return f"/people/{request.path_id}"
 
 
 # One's own account: name and password of a person, and where a caller is signed in.
@@ -192,7 +185,7 @@ async def _rename(request: PageRequest) -> Response:
     texts = _OWN_FORM.texts(account.caller)
     wanted: Any = convert(texts | _OWN_FORM.patch(request.form), PersonPatch, InvalidBody)
     await request.sessions.rename(session, wanted.name, request.id)
-    return await request.tell_change(_ACCOUNT, "Your name", texts, {"name": wanted.name})
+    return await request.tell_change("Your name", texts, {"name": wanted.name})
 
 
 async def _change_password(request: PageRequest) -> Response:

@@ -89,8 +89,6 @@ def account_of(row: Row) -> Account:
 
 
 class Added(NamedTuple):
-    """A person who was added or invited, and the secret of the invitation."""
-
     person: Person
     secret: str
 
@@ -129,7 +127,6 @@ def add_person(new: PersonCreate, change: Change, environment: Environment) -> U
 
 
 def invite_person(person_id: int, change: Change) -> Unit[Added]:
-    """Make a link with which a person sets a password; earlier ones end."""
     change = yield from begin_change(change)
     person = yield from read_person(person_id, change.environment)
     change.check(person.shown)
@@ -142,7 +139,7 @@ def invite_person(person_id: int, change: Change) -> Unit[Added]:
 def change_person(person_id: int, changes: Mapping[str, Any], change: Change) -> Unit[Person]:
     """Change fields of a person, by their names in ``PersonPatch``.
 
-    Who is disabled is signed out, and their links end, with those that they have made.
+    Disabling signs the person out and ends their links, and the links that they made.
     """
     change = yield from begin_change(change)
     before = yield from read_person(person_id, change.environment)
@@ -278,7 +275,6 @@ def find_session_in_unit(digest: bytes, now: Milliseconds) -> Unit[Session | Non
 def _find_caller(
     kind: str, caller_id: int, credential: bytes, now: Milliseconds
 ) -> Unit[Caller | None]:
-    """Return the caller who has a credential, if it is still valid."""
     if kind == "key":
         caller = yield from find_key(credential)
     else:
@@ -375,7 +371,6 @@ def find_invited(secret: str, environment: Environment, now: Milliseconds) -> Un
 
 
 def take_invitation(secret: str) -> Unit[bool]:
-    """Use a link up, and return whether it was still there."""
     used = yield Statement(
         "DELETE FROM invitations WHERE digest = ?1 RETURNING 1",
         (_digest(secret),),

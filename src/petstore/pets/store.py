@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
-from typing import Literal, TypeAlias
 
 from msgspec import UNSET
 from msgspec.structs import astuple, replace
@@ -27,6 +26,7 @@ from petstore.pets.model import (
     STATUSES,
     CategoryCounts,
     Inventory,
+    KeptBecause,
     NewPet,
     Pet,
     PetFilter,
@@ -49,9 +49,6 @@ _INSERT_ONE = (
 _UPDATE = f"UPDATE pets SET ({', '.join(_GIVEN)}) = {placeholders(_WIDTH)} WHERE id = ?{_WIDTH + 1}"  # noqa: S608
 _ROWS_AT_ONCE = 100
 _WORDS = WordIndex("pet_words", "pets", PETS, lambda pet: pet.name)
-
-KeptBecause: TypeAlias = Literal["changed", "ordered", "deleted"]
-"""Why ``delete_untouched`` leaves a pet: what somebody did with it."""
 
 MAX_CATEGORIES = 1_000
 """The most categories of an inventory."""

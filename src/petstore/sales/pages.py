@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from petstore.console.downloads import SEPARATOR, CsvDownload, amount_cell, delimiter_of
 from petstore.console.forms import Field, FieldSet, ShownForm, Texts
-from petstore.console.numbers import Bars, bars, chart_day, percent_of
+from petstore.console.numbers import Bars, chart_day, percent_of
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.domain.csv_files import csv_writer
 from petstore.errors import InvalidParameter, PetstoreError
@@ -183,8 +183,8 @@ def _charts(periods: Iterable[_Period], of: str, currency: str) -> list[Bars]:
         amounts[label] = amounts.get(label, 0) + (row.amount if row.currency == currency else 0)
     by = f"by {of.lower()}"
     return [
-        bars("amounts", f"Amount {by}", "", of, [*amounts.items()], currency),
-        bars("orders", f"Orders {by}", "orders", of, [*orders.items()]),
+        Bars(f"Amount {by}", "", of, [*amounts.items()], currency),
+        Bars(f"Orders {by}", "orders", of, [*orders.items()]),
     ]
 
 

@@ -88,8 +88,6 @@ class Usage(Struct, frozen=True, rename="camel"):
 
 
 class StatusUse(NamedTuple):
-    """How many requests got a status, on how many days, and the last of these days."""
-
     status: HTTPStatus
     requests: int
     days: int

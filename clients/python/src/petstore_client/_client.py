@@ -158,11 +158,7 @@ class Client(_Client[SyncDriver, httpx2.BaseTransport, Wait]):
 
 
 class AsyncClient(_Client[AsyncDriver, httpx2.AsyncBaseTransport, AsyncWait]):
-    """The client for tasks of ``asyncio``; see ``Client``. Its methods are awaited.
-
-    Raises:
-        ValueError: there is no key, or a setting is invalid.
-    """
+    """The client for tasks of ``asyncio``; see ``Client``. Its methods are awaited."""
 
     _kinds = (AsyncDriver, LoopTransport)
 

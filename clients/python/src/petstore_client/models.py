@@ -25,31 +25,31 @@ ImportState: TypeAlias = Literal["finished", "open", "running", "undone"]
 UnknownCategories: TypeAlias = Literal["create", "refuse"]
 PetStatus: TypeAlias = Literal["available", "pending", "sold"]
 EventType: TypeAlias = Literal[
-    "pet.created",
-    "pet.updated",
-    "pet.deleted",
-    "order.placed",
-    "order.updated",
-    "order.approved",
-    "order.delivered",
-    "order.returned",
-    "order.cancelled",
-    "order.lapsed",
     "category.created",
-    "category.updated",
     "category.deleted",
-    "key.created",
-    "key.updated",
-    "key.rotated",
-    "key.revoked",
-    "key.unbanned",
-    "person.created",
-    "person.updated",
-    "person.invited",
-    "key.limit_near",
-    "key.banned",
-    "key.expiring",
+    "category.updated",
     "deprecation.used",
+    "key.banned",
+    "key.created",
+    "key.expiring",
+    "key.limit_near",
+    "key.revoked",
+    "key.rotated",
+    "key.unbanned",
+    "key.updated",
+    "order.approved",
+    "order.cancelled",
+    "order.delivered",
+    "order.lapsed",
+    "order.placed",
+    "order.returned",
+    "order.updated",
+    "person.created",
+    "person.invited",
+    "person.updated",
+    "pet.created",
+    "pet.deleted",
+    "pet.updated",
     "webhook.disabled",
     "webhook.test",
 ]
@@ -190,8 +190,7 @@ class Key(Versioned, frozen=True, kw_only=True):
     per_minute: int | None = None  # Requests a minute; ``None`` is unlimited.
     per_day: int | None = None  # Requests a day; ``None`` is unlimited.
     scopes: list[str]  # What it may do.
-    # The networks it may be used from, in CIDR notation; none is anywhere.
-    allowed_networks: list[str]
+    allowed_networks: list[str]  # Its IP allowlist, in CIDR notation; empty means anywhere.
     environment: KeyEnvironment | str  # The environment of the services that take it.
     token_ends: str  # The last four characters of its newest token.
     state: KeyState | str  # Only an active key can be used.
@@ -359,7 +358,7 @@ class Event(Model, frozen=True, kw_only=True):
     type: str
     timestamp: datetime  # When it happened (RFC 3339, to the millisecond).
     resource: str  # The resource of the event, such as ``pet/7``.
-    sequence: int  # The place among all events of the store, without gaps.
+    sequence: int  # The position among all events of the store, without gaps.
     # The resource after the change, or before it was deleted, or what concerns a key. The ``type``
     # says which.
     data: Any
@@ -393,7 +392,7 @@ class Webhook(Versioned, frozen=True, kw_only=True):
 
     id: int
     url: str  # Where its events are sent.
-    types: list[str]  # The types of events that it wants; none is all that its key may read.
+    types: list[str]  # The types of events to send; empty means all that its key can read.
     description: str | None = None  # A description of the webhook.
     enabled: bool  # Whether the webhook is enabled.
     # Why the service disabled the webhook; ``None`` if it did not.

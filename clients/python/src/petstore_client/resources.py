@@ -131,11 +131,12 @@ class Pets(PetById[D]):
     ) -> Call[Pet]:
         """Change a pet.
 
-        Changes what you name (RFC 7396). A ``status`` of ``None`` removes the status. ``available``
-        can become ``pending``, ``sold`` or none; ``pending`` can become ``available`` or ``sold``;
-        ``sold`` can become ``available``; none can become any status. While an open order reserves
-        the pet, its status cannot change. Your key needs the scope ``pets:write``. Raises
-        ``UnknownCategory`` or ``IllegalTransition`` or ``PetReserved`` or ``OutcomeUnknown``.
+        Changes the fields in the body (RFC 7396). A ``status`` of ``None`` removes the status.
+        ``available`` can become ``pending``, ``sold`` or none; ``pending`` can become ``available``
+        or ``sold``; ``sold`` can become ``available``; none can become any status. While an open
+        order reserves the pet, its status cannot change. Your key needs the scope ``pets:write``.
+        Raises ``UnknownCategory`` or ``IllegalTransition`` or ``PetReserved`` or
+        ``OutcomeUnknown``.
 
         Args:
             name: The animal's name. 1 to 255 characters, not only white space, without U+0000.
@@ -233,8 +234,8 @@ class Categories(Resource[D]):
     ) -> Call[Category]:
         """Change a category.
 
-        Changes what you name (RFC 7396). A ``description`` of ``None`` removes it. Your key needs
-        the scope ``pets:write``. Raises ``CategoryNameTaken`` or ``OutcomeUnknown``.
+        Changes the fields in the body (RFC 7396). A ``description`` of ``None`` removes it. Your
+        key needs the scope ``pets:write``. Raises ``CategoryNameTaken`` or ``OutcomeUnknown``.
 
         Args:
             name: The name, unique ignoring case.
@@ -320,10 +321,10 @@ class Imports(Resource[D]):
     ) -> Call[Import]:
         """Change how a file is read.
 
-        Changes what you name (RFC 7396), as long as nothing is added: which columns are the fields,
-        what words and categories mean, and what happens to unknown categories. The ``preview`` of
-        the response is a new one, even if the body is empty. Your key needs the scope
-        ``pets:write``. Raises ``UnknownCategory`` or ``ImportClosed`` or ``OutcomeUnknown``.
+        Changes the fields in the body (RFC 7396), as long as nothing is added: which columns are
+        the fields, what words and categories mean, and what happens to unknown categories. The
+        ``preview`` of the response is a new one, even if the body is empty. Your key needs the
+        scope ``pets:write``. Raises ``UnknownCategory`` or ``ImportClosed`` or ``OutcomeUnknown``.
 
         Args:
             has_header: Whether a row has the names of the columns.
@@ -490,14 +491,14 @@ class Orders(Resource[D]):
     ) -> Call[Order]:
         """Change, approve, deliver, return or cancel an order.
 
-        Changes what you name (RFC 7396). ``placed`` can become ``approved`` or ``cancelled``;
-        ``approved`` can become ``delivered`` or ``cancelled``; ``delivered`` can become
-        ``returned``. The pet of a delivered order becomes ``sold``, and the pet of a cancelled or
-        returned order becomes ``available``. ``ship_date``, ``buyer``, ``note`` and ``amount`` can
-        change at any time, and a ``None`` removes them. A ``cancel_reason`` comes with the status
-        ``cancelled``; a ``return_reason`` and a ``refund`` come with ``returned``, and can change
-        afterwards. By default the refund is the whole amount. Your key needs the scope
-        ``orders:write``. Raises ``IllegalTransition`` or ``OutcomeUnknown``.
+        Changes the fields in the body (RFC 7396). ``placed`` can become ``approved`` or
+        ``cancelled``; ``approved`` can become ``delivered`` or ``cancelled``; ``delivered`` can
+        become ``returned``. The pet of a delivered order becomes ``sold``, and the pet of a
+        cancelled or returned order becomes ``available``. ``ship_date``, ``buyer``, ``note`` and
+        ``amount`` can change at any time, and a ``None`` removes them. A ``cancel_reason`` comes
+        with the status ``cancelled``; a ``return_reason`` and a ``refund`` come with ``returned``,
+        and can change afterwards. By default the refund is the whole amount. Your key needs the
+        scope ``orders:write``. Raises ``IllegalTransition`` or ``OutcomeUnknown``.
 
         Args:
             status: The status of the order.
@@ -638,7 +639,7 @@ class Keys(Resource[D]):
     ) -> Call[Key]:
         """Change a key.
 
-        Changes what you name (RFC 7396); usage carries over. A key that leaves the plan
+        Changes the fields in the body (RFC 7396); usage carries over. A key that leaves the plan
         ``enterprise`` loses its own limits. The last key with the scope ``keys:admin`` cannot lose
         it, or exclude its own address. Your key needs the scope ``keys:admin``. Raises
         ``BeyondOwnRights`` or ``LastAdminKey`` or ``OutcomeUnknown``.
@@ -790,10 +791,11 @@ class People(Resource[D]):
     ) -> Call[Person]:
         """Change a person.
 
-        Changes what you name (RFC 7396), within a second everywhere. A person with the ``state``
-        ``disabled`` is signed out, and the links that they made end. The last active administrator
-        cannot be disabled or get another role. Your key needs the scope ``keys:admin``. Raises
-        ``BeyondOwnRights`` or ``LoginTaken`` or ``LastAdministrator`` or ``OutcomeUnknown``.
+        Changes the fields in the body (RFC 7396), within a second everywhere. A person with the
+        ``state`` ``disabled`` is signed out, and the links that they made end. The last active
+        administrator cannot be disabled or get another role. Your key needs the scope
+        ``keys:admin``. Raises ``BeyondOwnRights`` or ``LoginTaken`` or ``LastAdministrator`` or
+        ``OutcomeUnknown``.
 
         Args:
             name: The name of the person, as others see it.
@@ -870,12 +872,12 @@ class Webhooks(Resource[D]):
         Sends later events of these types to a URL. Each delivery is signed with the ``secret``,
         which is shown only once. A webhook belongs to your key: it gets the events that the key may
         read, and ends with the key. A key has up to 16 webhooks. Your key needs the scope
-        ``webhooks:write``. Raises ``InvalidWebhookUrl`` or ``UnknownEventType`` or
-        ``TooManyWebhooks`` or ``WebhooksNotConfigured`` or ``SecretAlreadyShown``.
+        ``webhooks:write``. Raises ``InvalidWebhookUrl`` or ``TooManyWebhooks`` or
+        ``WebhooksNotConfigured`` or ``SecretAlreadyShown``.
 
         Args:
             url: Where its events are sent: ``https`` on port 443, unless the operator allows more.
-            types: The types of events that it wants; none is all that its key may read.
+            types: The types of events to send; empty means all that its key can read.
             description: What it is for. 1 to 255 printable characters, not only white space.
         """
         return called(WebhookWithSecret, "POST", "/webhooks", locals())
@@ -901,14 +903,14 @@ class Webhooks(Resource[D]):
     ) -> Call[Webhook]:
         """Change a webhook.
 
-        Changes what you name (RFC 7396). A webhook that is enabled again resumes with the events
-        from now on. ``recover_webhook`` sends those that it missed. With the scope ``keys:admin``
-        you can disable the webhooks of others. Your key needs the scope ``webhooks:write``. Raises
-        ``InvalidWebhookUrl`` or ``UnknownEventType`` or ``NotOwner`` or ``OutcomeUnknown``.
+        Changes the fields in the body (RFC 7396). A webhook that is enabled again resumes with the
+        events from now on. ``recover_webhook`` sends those that it missed. With the scope
+        ``keys:admin`` you can disable the webhooks of others. Your key needs the scope
+        ``webhooks:write``. Raises ``InvalidWebhookUrl`` or ``NotOwner`` or ``OutcomeUnknown``.
 
         Args:
             url: Where its events are sent: ``https`` on port 443, unless the operator allows more.
-            types: The types of events that it wants; none is all that its key may read.
+            types: The types of events to send; empty means all that its key can read.
             description: What it is for. 1 to 255 printable characters, not only white space.
             enabled: Whether the webhook is enabled.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
@@ -919,7 +921,7 @@ class Webhooks(Resource[D]):
     def delete(self, webhook_id: int, *, if_match: str | None = None) -> Call[None]:
         """Delete a webhook.
 
-        Deletes a webhook and its deliveries, including pending ones. Your key needs the scope
+        Deletes a webhook. Its pending deliveries are not sent. Your key needs the scope
         ``webhooks:write``. Raises ``NotOwner`` or ``OutcomeUnknown``.
 
         Args:

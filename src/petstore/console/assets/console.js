@@ -381,18 +381,6 @@ addEventListener('change', ({target}) => {
   countSelected();
 });
 
-// A field suggests names while a person types.
-let asking;
-addEventListener('input', ({target}) => {
-  if (!target.dataset?.suggest) return;
-  clearTimeout(asking);
-  asking = setTimeout(async () => {
-    const query = new URLSearchParams({name: target.value});
-    const response = await fetch(`${HOME}/${target.dataset.suggest}?${query}`, {headers: BY_ITSELF});
-    if (response.ok) target.list.replaceChildren(...(await response.json()).map(name => new Option('', name)));
-  }, 150);
-});
-
 addEventListener('beforeunload', event => {
   if ([...typedIn].some(form => form.isConnected)) event.preventDefault();
 });
