@@ -66,14 +66,14 @@ RESOURCES = (
     *("sales", "people", "imports"),
 )
 ORDER = (
-    *("time_slices", "http", "server_urls", "clock", "errors", "coalescing", "generations"),
+    *("time_slices", "http", "clock", "errors", "coalescing", "generations"),
     *(
         "domain",
         "model",
         "logs",
         "periodic_tasks",
-        "redis_client",
         "settings",
+        "redis_client",
         "databases",
         "limits",
     ),

@@ -17,7 +17,7 @@ from petstore.backends import (
 from petstore.clock import Clock, system_clock
 from petstore.console.console import Console
 from petstore.databases.contract import Store
-from petstore.databases.retention import RetentionDays, pruning
+from petstore.databases.schema import RetentionDays, pruning
 from petstore.events.store import publishing
 from petstore.interface.application import Application, HttpRules, Pages, RequestHooks
 from petstore.interface.bodies import BodyReader

@@ -135,7 +135,7 @@ async def test_the_store_sees_the_address_of_the_caller(callers: Callers) -> Non
 
 
 async def test_a_body_arrives_in_time(callers: Callers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("petstore.agents.serving._ARRIVAL_SECONDS", 0.05)
+    monkeypatch.setattr("petstore.agents.server._ARRIVAL_SECONDS", 0.05)
     reader, writer = await callers.begin(HALF)
     assert (await reader.readline()).startswith(b"HTTP/1.1 408")
     writer.close()

@@ -20,8 +20,7 @@ from petstore.categories.store import get_category, list_categories, search_cate
 from petstore.clock import DAY, utc
 from petstore.databases.contract import Row, Statement, Unit
 from petstore.databases.postgres import postgres_sql
-from petstore.databases.retention import prune
-from petstore.databases.schema import TABLES
+from petstore.databases.schema import TABLES, prune
 from petstore.databases.sqlite import SqliteStore
 from petstore.events.changes import RecentChanges
 from petstore.events.model import ADMIN_EVENT_TYPES, EVENT_TYPES, SERVICE, Position

@@ -13,7 +13,7 @@ import pytest
 from petstore.categories.model import CategoryCreate
 from petstore.clock import DAY, SECOND
 from petstore.databases.contract import Statement
-from petstore.databases.retention import prune_all
+from petstore.databases.schema import prune_all
 from petstore.imports.model import MAX_UNFINISHED
 from support.changes import create_category, without_event
 from support.error_body import assert_error

@@ -8,7 +8,7 @@ import pytest
 
 from petstore.clock import DAY
 from petstore.databases.contract import Statement, Unit
-from petstore.databases.retention import prune_all
+from petstore.databases.schema import prune_all
 from petstore.events.model import Author, NewEvent
 from petstore.events.store import Change
 from support.history import published_by

@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 from petstore.clock import Milliseconds, utc_second
 from petstore.databases.contract import Reader, Row, Statement, Unit, read_unit
 from petstore.databases.pages import Page, read_page
-from petstore.databases.retention import are_first
+from petstore.databases.schema import are_first
 from petstore.domain.names import name_key
 from petstore.errors import BeyondOwnRights, LastAdministrator, LoginTaken, NotFound, PersonDisabled
 from petstore.events.model import AdminEventType, admin_event
