@@ -4,8 +4,7 @@ import pytest
 
 from petstore.databases.contract import Store, read_unit
 from petstore.keys.model import Environment
-from petstore.people.store import any_person, find_account_by_login
-from support.keys import issue
+from petstore.people.store import find_account_by_login
 from support.manual_clock import ManualClock
 from support.people import add
 
@@ -28,11 +27,3 @@ async def test_a_login_is_found_in_any_case_and_in_its_environment(
         assert await found(store, login, "staging") is None
     for other in ("", "käthe", f"{LOGIN} ", f"{LOGIN}\0", "x" * 100, LOGIN * 9):
         assert await found(store, other) is None
-
-
-async def test_a_store_has_people_of_each_environment(store: Store, clock: ManualClock) -> None:
-    await issue(store, clock)
-    assert not await read_unit(store, any_person("production"))
-    await add(store, clock)
-    assert await read_unit(store, any_person("production"))
-    assert not await read_unit(store, any_person("staging"))
