@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import machine
 import wrk
-from check import check
+from peers.conformance import PETS, differences, issue_keys
 from peers.contract import EVERYTHING, PEERS, Peer, missing_packages, peer
 from report import FOLDER, report, save
 from results import ComparedSeries, PeerResults, Results
@@ -156,8 +156,8 @@ def _on_postgres(peers: list[Peer], plan: Plan, folder: Path) -> list[PeerResult
 
 def _measure_on(small: Stage, large: Stage, peers: list[Peer], plan: Plan) -> list[PeerResults]:
     """Check the peers on one stage, and measure those that conform on another."""
-    differences = check(small, peers)
-    sound = [one for one in peers if not differences[one.name]]
+    found = check(small, peers)
+    sound = [one for one in peers if not found[one.name]]
     fill(large.folder, large.url)
     tokens = issue_many(large.url, KEYS, large.folder)
     with ExitStack() as stack:
@@ -184,13 +184,35 @@ def _measure_on(small: Stage, large: Stage, peers: list[Peer], plan: Plan) -> li
             name=one.name,
             title=one.title,
             versions=one.versions,
-            differences=differences[one.name],
+            differences=found[one.name],
             starts=[seconds for name, seconds in starts if name == one.name],
             megabytes=megabytes.get(one.name, 0),
             series=series.get(one.name, []),
         )
         for one in peers
     ]
+
+
+def check(stage: Stage, peers: list[Peer]) -> dict[str, list[str]]:
+    """Fill the stage; return what each peer does otherwise than the interface says, by name.
+
+    A peer that does not start differs in that.
+    """
+    fill(stage.folder, stage.url, PETS)
+    keys = issue_keys(stage.url)
+    found = {}
+    for one in peers:
+        if missing := missing_packages(one.needs):
+            found[one.name] = [f"it needs {' '.join(missing)}"]
+            continue
+        one.build()
+        with stage.copy(f"{one.name}-checked") as environment:
+            try:
+                with one.started(environment) as server:
+                    found[one.name] = differences(server.url, environment.url, keys, one.does)
+            except RuntimeError as error:
+                found[one.name] = [f"it does not start: {error}"]
+    return found
 
 
 def _seconds_to_start(one: Peer, environment: Environment, plan: Plan) -> float:

@@ -127,14 +127,6 @@ def tree_cpu_seconds(pid: int) -> float:
             return own / _TICK + sum(tree_cpu_seconds(child) for child in _children(pid))
 
 
-def exact_cpu_seconds(pid: int) -> float:
-    """Return the CPU seconds of a process and its descendants, to the nanosecond; none ends."""
-    threads = (
-        thread for process in processes(pid) for thread in Path(f"/proc/{process}/task").iterdir()
-    )
-    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
-
-
 def _tree_megabytes(pid: int, field: str, file: str = "status") -> float:
     return sum(memory_megabytes(each, field, file) for each in processes(pid))
 

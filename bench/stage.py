@@ -3,7 +3,7 @@
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -13,6 +13,7 @@ import apsw
 # The servers of the tests serve here too.
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
 
+from support import postgres
 from support.postgres import PostgresServer
 from support.redis_server import redis_server
 
@@ -95,11 +96,6 @@ class SharedStage:
             )
 
 
-@contextmanager
-def postgres_server() -> Iterator[PostgresServer]:
+def postgres_server() -> AbstractContextManager[PostgresServer]:
     """Run a PostgreSQL server until the block ends."""
-    server = PostgresServer(shared_buffers="256MB")
-    try:
-        yield server
-    finally:
-        server.remove()
+    return postgres.postgres_server(shared_buffers="256MB")

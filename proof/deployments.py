@@ -21,7 +21,6 @@ from proof.ledger import Rows, StoredCategory, StoredOrder, StoredPet
 from support.postgres import PostgresServer
 from support.process import ServerProcess, is_ready
 from support.redis_server import RedisServer
-from support.shared_service import SharedService
 from support.waiting import within
 
 _READY_SECONDS = 60
@@ -104,11 +103,9 @@ class Deployment:
 
     def start(self) -> None:
         """Start it, and wait until it is ready."""
-        if self.database:
-            server = SharedService(self.folder, self.database, *self._options, **self._process)
-            self._server = server
-        else:
-            self._server = ServerProcess(self.folder, *self._options, **self._process)
+        self._server = ServerProcess(
+            self.folder, *self._options, database=self.database, **self._process
+        )
         self.server.wait_until_ready(_READY_SECONDS)
 
     def stop(self) -> int:
@@ -264,13 +261,3 @@ def deployed(folder: Path, *options: str, **parts: Any) -> Iterator[Deployment]:
     finally:
         deployment.kill()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def postgres_server(**settings: str) -> Iterator[PostgresServer]:
-    """Run a PostgreSQL server until the block ends."""
-    server = PostgresServer(**settings)
-    try:
-        yield server
-    finally:
-        server.remove()

@@ -22,10 +22,9 @@ from support.command import Command
 from support.manual_clock import ManualClock
 from support.memory_folder import memory
 from support.pooler import pooler
-from support.postgres import PostgresServer
-from support.process import ServerProcess
+from support.postgres import PostgresServer, postgres_server
+from support.process import ServerProcess, StartServer, servers_in, serving
 from support.redis_server import RedisServer, redis_server
-from support.servers import StartServer, servers_in
 from support.service import Service, running_service
 from support.shop import Shop
 from support.stores import open_store
@@ -94,10 +93,8 @@ def clock() -> ManualClock:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """One running service for the whole session; tests must not depend on what is in it."""
-    server = ServerProcess(tmp_path_factory.mktemp("server"))
-    server.wait_until_ready()
-    yield server
-    server.stop()
+    with serving(tmp_path_factory.mktemp("server")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
@@ -184,9 +181,8 @@ def admin_shop(request: pytest.FixtureRequest, server: ServerProcess, command: C
 def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL server for the whole session; it stays up, and each test has a database."""
     # Nothing here outlives the machine: it need not wait for the disk.
-    server = PostgresServer(fsync="off", deadlock_timeout="100ms")
-    yield server
-    server.remove()
+    with postgres_server(fsync="off", deadlock_timeout="100ms") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

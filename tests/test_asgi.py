@@ -16,8 +16,8 @@ from petstore.backends import store_at
 from petstore.clock import system_clock
 from petstore.http.messages import Request, Response
 from support.bare_app import http_request
-from support.forms import under_granian
 from support.keys import issue
+from support.process import GranianProcess, serving
 from support.raw_socket import RawSocket
 from support.waiting import within
 
@@ -166,7 +166,7 @@ async def test_a_long_poll_ends_when_its_client_disconnects(
 
 
 def test_with_granian_a_long_poll_ends_when_its_client_disconnects(tmp_path: Path) -> None:
-    with under_granian(tmp_path) as server:
+    with serving(tmp_path, kind=GranianProcess) as server:
         head = f"Host: petstore\r\nAuthorization: Bearer {server.issue()}\r\n\r\n"
         with RawSocket(server.port) as connection:
             connection.send(b"GET /v1/events?cursor=latest&wait=25 HTTP/1.1\r\n" + head.encode())

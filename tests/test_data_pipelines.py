@@ -13,9 +13,8 @@ import pytest
 from petstore_client import Client
 from petstore_client.models import NewPet
 from support.console import blocks
-from support.process import ServerProcess
+from support.process import ServerProcess, StartServer, servers_in
 from support.programs import needs
-from support.servers import StartServer, servers_in
 from support.waiting import within
 
 PAGE = (Path(__file__).parent.parent / "docs/sync.md").read_text()

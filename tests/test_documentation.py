@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 from petstore.errors import PetstoreError, UnusableDatabase
+from petstore.logs import EventName, RequestLine
 from website.navigation import sections
 
 ROOT = Path(__file__).parent.parent
@@ -70,3 +72,19 @@ def test_every_link_to_a_file_leads_to_one() -> None:
             if (page.parent / target).is_relative_to(ROOT / "docs") and GENERATED.match(target):
                 continue
             assert (page.parent / target).exists(), (page.name, target)
+
+
+PAGE = (Path(__file__).parent.parent / "docs/logs.md").read_text()
+
+
+def names_in_table_of(section: str) -> list[str]:
+    text = PAGE.partition(f"## {section}\n")[2].partition("\n## ")[0]
+    return re.findall(r"^\| `([a-z_]+)` \|", text, re.MULTILINE)
+
+
+def test_the_page_lists_every_member_of_a_request_line_in_order() -> None:
+    assert names_in_table_of("Requests") == list(RequestLine.__struct_fields__)
+
+
+def test_the_page_lists_every_event_of_the_service() -> None:
+    assert names_in_table_of("Events of the service") == list(get_args(EventName))

@@ -73,6 +73,7 @@ def test_a_request_is_one_json_object_on_one_line() -> None:
         "level": "info",
         "event": "request",
     }
+    assert json.loads(logged(request(), addresses=False))["client"] is None
 
 
 def test_lines_are_in_the_order_of_the_requests() -> None:
@@ -96,33 +97,28 @@ def test_the_time_has_milliseconds() -> None:
     ]
 
 
-def test_the_human_readable_format_has_the_same_parts() -> None:
-    line = logged(request(status=404), person=True)
-    assert line == "12:00:00 404 GET    listPets     key=7 192.0.2.7 12.35 ms 81 B abc123\n"
-
-
-def test_the_human_readable_format_says_why_a_request_was_refused() -> None:
-    refused = request(status=429, code="rate_limit_exceeded", limit="key_minute")
-    assert logged(refused, person=True).endswith(" abc123 rate_limit_exceeded (key_minute)\n")
-
-
-def test_the_human_readable_format_has_a_dash_for_unknown_values() -> None:
-    unknown = request(key=None, client=None, route=None, operation=None)
-    text = logged(unknown, person=True)
-    assert text.endswith(" GET    -            key=- - 12.35 ms 81 B abc123\n")
-
-
-def test_the_human_readable_format_names_a_person_or_the_digest_of_a_login() -> None:
-    assert " person=2 192.0.2.7 " in logged(request(key=None, person=2), person=True)
-    assert " login=b9cc2357 192" in logged(request(key=None, login="b9cc2357"), person=True)
-
-
-def test_the_human_readable_format_shows_the_path_of_a_page() -> None:
-    assert " GET    /docs        " in logged(request(operation=None, route="/docs"), person=True)
-
-
-def test_client_addresses_can_be_omitted() -> None:
-    assert json.loads(logged(request(), addresses=False))["client"] is None
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (
+            request(status=404),
+            "12:00:00 404 GET    listPets     key=7 192.0.2.7 12.35 ms 81 B abc123\n",
+        ),
+        (
+            request(status=429, code="rate_limit_exceeded", limit="key_minute"),
+            " abc123 rate_limit_exceeded (key_minute)\n",
+        ),
+        (
+            request(key=None, client=None, route=None, operation=None),
+            " GET    -            key=- - 12.35 ms 81 B abc123\n",
+        ),
+        (request(key=None, person=2), " person=2 192.0.2.7 "),
+        (request(key=None, login="b9cc2357"), " login=b9cc2357 192"),
+        (request(operation=None, route="/docs"), " GET    /docs        "),
+    ],
+)
+def test_the_human_readable_format_has_the_same_parts(line: RequestLine, shown: str) -> None:
+    assert shown in logged(line, person=True)
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
@@ -154,19 +150,9 @@ def test_an_event_has_a_name_a_message_and_its_members(root: logging.Logger) -> 
     event = LogEvent("started", "the service has started", workers=2)
     line = json.loads(records(person=False, emit=lambda: root.info(event)))
     del line["time"], line["logger"]
-    assert line == {
-        "level": "info",
-        "event": "started",
-        "message": "the service has started",
-        "workers": 2,
-    }
-
-
-def test_the_human_readable_format_shows_the_message_of_an_event(root: logging.Logger) -> None:
-    event = LogEvent("started", "the service has started", workers=2)
-    assert records(person=True, emit=lambda: root.info(event)).endswith(
-        " the service has started\n"
-    )
+    message = "the service has started"
+    assert line == {"level": "info", "event": "started", "message": message, "workers": 2}
+    assert records(person=True, emit=lambda: root.info(event)).endswith(f" {message}\n")
 
 
 def test_a_stalled_reader_blocks_nothing_and_dropped_lines_are_counted() -> None:
@@ -217,9 +203,16 @@ def test_a_new_log_leaves_the_previous_one_open(root: logging.Logger) -> None:
     assert not vars(former)["_stop"].is_set()
 
 
-def test_records_of_other_loggers_are_json(root: logging.Logger) -> None:
+def test_records_of_other_loggers_are_json_and_those_for_debugging_are_not_there(
+    root: logging.Logger,
+) -> None:
     logger = logging.getLogger("petstore.test")
-    line = json.loads(records(person=False, emit=lambda: logger.warning("%d things", 3)))
+
+    def emit() -> None:
+        logger.debug("details")
+        logger.warning("%d things", 3)
+
+    line = json.loads(records(person=False, emit=emit))
     assert line.pop("time").endswith("Z")
     assert line == {"level": "warning", "event": "3 things", "logger": "petstore.test"}
     assert root.level == logging.INFO
@@ -253,10 +246,6 @@ def test_the_human_readable_format_shows_the_traceback_below_the_line(root: logg
     assert first.endswith("it failed")
     assert second == "Traceback (most recent call last):"
     assert last == "ZeroDivisionError: division by zero"
-
-
-def test_debug_messages_are_not_logged(root: logging.Logger) -> None:
-    assert records(person=False, emit=lambda: root.debug("details")) == ""
 
 
 def fail(logger: logging.Logger) -> None:

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 
 import uvloop
 
-from proof.deployments import Deployment, deployed, postgres_server
+from proof.deployments import Deployment, deployed
 from proof.experiment import Experiment, Trial
 from proof.followers import Follower
 from proof.judging import judge_feed, judge_store, judge_traders
 from proof.ledger import Ledger
 from proof.traders import Traders
 from proof.webhooks import Webhooks, delivering, judge_deliveries
+from support.postgres import postgres_server
 from support.redis_server import redis_server
 
 _KILLS_OF_A_STORE = 12

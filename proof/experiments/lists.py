@@ -9,10 +9,10 @@ from typing import Any
 
 import uvloop
 
-from proof.deployments import Deployment, deployed, postgres_server
+from proof.deployments import Deployment, deployed
 from proof.experiment import Experiment, Trial
 from proof.wire import Response, Wire, request
-from support.postgres import PostgresServer
+from support.postgres import PostgresServer, postgres_server
 from support.redis_server import redis_server
 
 _WRITERS = 4

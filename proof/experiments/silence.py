@@ -12,11 +12,12 @@ from typing import NamedTuple
 import uvloop
 
 from proof.black_hole import BlackHole
-from proof.deployments import Deployment, deployed, postgres_server
+from proof.deployments import Deployment, deployed
 from proof.experiment import Experiment, Trial
 from proof.judging import judge_store, judge_traders
 from proof.ledger import Ledger
 from proof.traders import Traders
+from support.postgres import postgres_server
 from support.redis_server import RedisServer, redis_server
 from support.swarm import request_at_once
 from support.waiting import eventually

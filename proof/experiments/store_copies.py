@@ -12,13 +12,13 @@ from typing import Any
 import httpx
 import uvloop
 
-from proof.deployments import Deployment, deployed, postgres_server
+from proof.deployments import Deployment, deployed
 from proof.experiment import Experiment, Trial
 from proof.judging import judge_feed, judge_numbers, judge_store, judge_traders
 from proof.ledger import Ledger
 from proof.processes import Program
 from proof.traders import Traders
-from support.postgres import PostgresServer
+from support.postgres import PostgresServer, postgres_server
 from support.process import petstore
 from support.waiting import within
 

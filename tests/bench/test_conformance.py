@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from check import check
+from compare import check
 from peers.conformance import Keys, differences
 from peers.contract import peer
 from petstore.cli.main import main

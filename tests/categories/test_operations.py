@@ -162,9 +162,7 @@ async def test_a_category_can_be_deleted_once_it_has_no_pets(send: Send) -> None
 
 
 @pytest.mark.each_database
-async def test_categories_are_listed_by_number_and_by_the_beginning_of_their_name(
-    send: Send,
-) -> None:
+async def test_categories_are_listed_by_number_and_by_beginning_of_name(send: Send) -> None:
     await add(send, "dogs", "Cats", "Dog food", "DOGMA", "Élans", "Do")
 
     async def listed(query: str) -> list[str]:

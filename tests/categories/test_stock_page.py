@@ -35,9 +35,7 @@ async def test_the_numbers_are_always_current(
     assert await rows(await signed_in(service)) == ["category 1 3 0 1"]
 
 
-async def test_the_category_with_the_fewest_pets_comes_first(
-    service: Service, staff: Visitor
-) -> None:
+async def test_the_category_with_fewest_pets_comes_first(service: Service, staff: Visitor) -> None:
     for name in ("Dogs", "Cats", "Ants"):
         await service.store.write(create_category(CategoryCreate(name)))
     pets = [NewPet("Rex", 1, "available")] * 2 + [NewPet("Mia", 2, "sold")]
@@ -49,9 +47,7 @@ async def test_the_category_with_the_fewest_pets_comes_first(
     assert 'rect width="50.0%"' in html
 
 
-async def test_more_categories_than_are_counted_share_the_last_row(
-    service: Service, staff: Visitor
-) -> None:
+async def test_categories_beyond_the_limit_share_a_row(service: Service, staff: Visitor) -> None:
     pets = [NewPet("Rex", number, "available") for number in range(1, MAX_CATEGORIES + 3)]
     await service.store.write(create_pets(pets))
     found = await rows(staff)

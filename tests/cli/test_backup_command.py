@@ -1,6 +1,7 @@
 """``petstore backup`` and ``petstore restore``: a store in a file, and back again."""
 
 import os
+import re
 import signal
 import sqlite3
 import time
@@ -13,13 +14,13 @@ import pytest
 
 from petstore.databases.backups import last_backup
 from petstore.databases.migrations import scripts
+from support.callers import Buyers
 from support.command import Command
 from support.full_disk import full_disk
 from support.full_stores import assert_of_one_moment, contents, make_full_store, query
 from support.next_version import become_next_version
 from support.permissions import umask
-from support.servers import StartServer
-from support.steady_buyers import Buyers
+from support.process import StartServer
 from support.terminal import Terminal, shown_on_terminal
 from support.waiting import within
 
@@ -289,7 +290,7 @@ def test_a_terminal_shows_the_progress_of_backup_and_restore(stocked: Command, f
         shown = shown_on_terminal(*arguments, str(file), PETSTORE_DATABASE=stocked.url)
         assert shown.status == 0
         assert words in shown.text
-        assert "100%" in shown.text
+        assert re.search(r": ([0-9]+) of \1\n", shown.text)
 
 
 def test_a_service_in_use_is_not_replaced(start: StartServer, tmp_path: Path) -> None:
@@ -301,9 +302,7 @@ def test_a_service_in_use_is_not_replaced(start: StartServer, tmp_path: Path) ->
     command.succeed("restore", file, "--force")
 
 
-def test_a_backup_under_load_has_every_acknowledged_change(
-    start: StartServer, tmp_path: Path
-) -> None:
+def test_a_backup_under_load_loses_no_change(start: StartServer, tmp_path: Path) -> None:
     server = start()
     file, restored = str(tmp_path / "backup.db"), Command(tmp_path / "restored.db")
     with Buyers(server, server.issue()) as buyers:
@@ -362,9 +361,7 @@ def test_an_interrupted_run_says_that_nothing_was_changed(
     assert not target.with_name(f"{target.name}.part").exists()
 
 
-def test_the_time_of_a_successful_backup_is_recorded_beside_the_database(
-    stocked: Command, file: Path
-) -> None:
+def test_the_time_of_a_successful_backup_is_recorded(stocked: Command, file: Path) -> None:
     before = time.time()
     stocked.succeed("backup", str(file))
     assert before - 0.001 <= last_backup(stocked.database) <= time.time()

@@ -6,7 +6,7 @@ import pytest
 
 from support.command import Command
 from support.postgres import PostgresServer
-from support.servers import StartServer
+from support.process import StartServer
 from support.shop import Shop
 from support.waiting import within
 

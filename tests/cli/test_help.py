@@ -15,7 +15,7 @@ from petstore.settings import SECTIONS, Settings
 from support.command import Command
 
 SLOW = {
-    *("asyncio", "apsw", "asyncpg", "redis", "httptools", "rich", "http.client"),
+    *("asyncio", "apsw", "asyncpg", "redis", "httptools", "http.client"),
     *("petstore.app", "petstore.backends", "petstore_client"),
 }
 

@@ -1,13 +1,14 @@
 """``--json``: of every command, and of every failure."""
 
+import csv
 import json
+import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
-import pytest
 
 from petstore.cli.main import main
 from support.command import Command
@@ -68,23 +69,33 @@ def test_the_cursor_of_a_list_leads_through_all_of_it(shop: Shop) -> None:
     category = secrets.randbelow(2**62)  # in which no other test has pets
     ids = [shop.ask("pets", "add", f"No. {n}", "--category", category)["id"] for n in range(3)]
     asked = ("pets", "list", "--category", category, "--limit", 2)
-    page = json.loads(shop.succeed(*asked, "--json-page"))
-    assert [pet["id"] for pet in page["items"]] == ids[:2]
-    rest = json.loads(shop.succeed(*asked, "--json-page", "--cursor", page["next"]))
-    assert ([pet["id"] for pet in rest["items"]], rest["next"]) == (ids[2:], None)
-    assert shop.ask(*asked, "--cursor", page["next"]) == rest["items"]
-    assert shop(*asked).stderr == (
-        f"(there are more: see --all, --limit, or --cursor {page['next']})\n"
+    page = shop(*asked, "--json")
+    assert [pet["id"] for pet in json.loads(page.stdout)] == ids[:2]
+    said = re.fullmatch(r"\(there are more: see --all, --limit, or --cursor (.+)\)\n", page.stderr)
+    assert said is not None
+    rest = shop(*asked, "--json", "--cursor", said[1])
+    assert ([pet["id"] for pet in json.loads(rest.stdout)], rest.stderr) == (ids[2:], "")
+
+
+def test_a_list_is_printed_as_csv_that_is_safe_in_a_spreadsheet() -> None:
+    webhook = {"id": 7, "url": "https://a.b", "types": ["pet.created"], "enabled": True}
+    webhook |= {"createdAt": "2026-12-01T12:00:00Z", "owner": {"type": "key", "id": 3}}
+    with odd_service(response(200, [webhook | {"description": "=1+1"}])) as service:
+        shop = Shop(service.url, "a-key")
+        head, row = csv.reader(shop.succeed("webhooks", "list", "--csv").splitlines())
+        both = shop("webhooks", "list", "--csv", "--json")
+    assert (
+        dict(zip(head, row, strict=True)).items()
+        >= {
+            "id": "7",
+            "types": '["pet.created"]',
+            "enabled": "true",
+            "description": "'=1+1",
+            "lastSuccessAt": "",
+        }.items()
     )
-
-
-@pytest.mark.parametrize("kind", ["keys", "pets"])
-def test_json_in_both_forms_is_refused(command: Command, kind: str) -> None:
-    for forms in (("--json", "--json-page"), ("--json-page", "--json")):
-        failed = command(kind, "list", *forms)
-        assert failed.exit_code == 2
-        told = "--json and --json-page cannot be used together"
-        assert refusal(failed.stderr)["message"] == told
+    assert both.exit_code == 2
+    assert refusal(both.stderr)["message"] == "--json and --csv cannot be used together"
 
 
 def test_a_short_page_is_followed_by_no_more_than_is_wanted() -> None:
@@ -94,10 +105,10 @@ def test_a_short_page_is_followed_by_no_more_than_is_wanted() -> None:
         response(200, pets[1:], Link='</v1/pets?cursor=b>; rel="next"'),
     ]
     with odd_service(*pages) as service:
-        arguments = ("pets", "list", "--limit", 3, "--json-page", "--cursor", "z")
-        page = json.loads(Shop(service.url, "a-key").succeed(*arguments))
+        arguments = ("pets", "list", "--limit", 3, "--cursor", "z")
+        found = Shop(service.url, "a-key").ask(*arguments)
         targets = [asked.target for asked in service.asked]
-    assert page == {"items": pets, "next": "b"}
+    assert found == pets
     assert targets == ["/v1/pets?limit=3&cursor=z", "/v1/pets?limit=2&cursor=a"]
 
 
@@ -119,9 +130,8 @@ def test_a_refusal_of_the_store_is_its_error(admin_shop: Shop) -> None:
     assert refusal(failed.stderr) == {"code": "not_found", "message": message, "status": 404}
 
 
-@pytest.mark.parametrize("option", ["--json", "--json-page"])
-def test_wrong_usage_is_an_error_without_code_and_status(command: Command, option: str) -> None:
-    failed = command("pets", "list", option, "--limit", "0")
+def test_wrong_usage_is_an_error_without_code_and_status(command: Command) -> None:
+    failed = command("pets", "list", "--json", "--limit", "0")
     assert (failed.exit_code, failed.stdout) == (2, "")
     failure = refusal(failed.stderr)
     assert failure["message"].startswith("Invalid value for '--limit'")

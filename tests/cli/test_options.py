@@ -117,9 +117,7 @@ def test_several_processes_are_refused_without_shared_limits(command: Command) -
     ("name", "url"),
     [("database", "postgresql://me:s3cret@db/shop"), ("redis", "redis://:s3cret@cache")],
 )
-def test_an_unknown_option_of_a_url_is_refused_by_name(
-    command: Command, name: str, url: str
-) -> None:
+def test_an_unknown_option_of_a_url_is_named(command: Command, name: str, url: str) -> None:
     for arguments in (("serve",), ("serve", "--check")):
         result = command(*arguments, option(name), f"{url}?cluster=true")
         assert result.exit_code == 2

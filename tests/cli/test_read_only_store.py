@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from petstore.databases.sqlite import SqliteStore
-from support.endless_writer import EndlessWriter
 from support.full_stores import query
+from support.other_processes import EndlessWriter
 from support.programs import needs
 
 UNSHARE = shutil.which("unshare") or "unshare"

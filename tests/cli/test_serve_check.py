@@ -86,9 +86,7 @@ def test_a_missing_store_is_not_created(command: Command, tmp_path: Path, port: 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_store_in_use_is_read_and_left_unchanged(
-    command: Command, tmp_path: Path, port: str
-) -> None:
+def test_a_store_in_use_stays_unchanged(command: Command, tmp_path: Path, port: str) -> None:
     command.make_store()
     service = apsw.Connection(str(command.database))
     service.execute("INSERT INTO pets (name, category_id) VALUES ('Rex', 1)")
@@ -168,9 +166,7 @@ def test_a_store_that_cannot_be_used_is_reported(
         ("new.db", 0o000, "Permission denied"),
     ],
 )
-def test_a_store_that_this_user_may_not_change_is_reported(
-    name: str, mode: int, reason: str
-) -> None:
+def test_a_store_of_another_user_is_reported(name: str, mode: int, reason: str) -> None:
     with TemporaryDirectory() as folder:
         database = Path(folder) / "petstore.db"
         SqliteStore(database).migrate()

@@ -33,9 +33,7 @@ def test_an_address_of_another_machine_is_refused(command: Command, port: str, h
     assert words.startswith(f"cannot listen on {host} port {port}: ")
 
 
-def test_a_database_of_a_newer_version_is_refused(
-    command: Command, database: Path, port: str
-) -> None:
+def test_a_newer_database_is_refused(command: Command, database: Path, port: str) -> None:
     command.make_store()
     connection = apsw.Connection(str(database))
     newest = connection.pragma("user_version")

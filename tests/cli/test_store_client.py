@@ -34,9 +34,7 @@ def test_a_key_chooses_the_service_and_no_key_the_database(
     assert command(*arguments).stderr == "None found.\n"
 
 
-def test_a_key_and_a_database_are_refused_together_unless_the_database_is_an_option(
-    command: Command,
-) -> None:
+def test_a_key_and_a_database_in_the_environment_are_refused_together(command: Command) -> None:
     command.make_store()
     key = {"PETSTORE_KEY": "a-key", "PETSTORE_URL": "http://127.0.0.1:1"}
     assert command.fail("keys", "list", status=2, **key) == (

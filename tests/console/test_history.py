@@ -44,9 +44,7 @@ async def changed(visitor: Visitor, path: str, **fields: str) -> None:
 
 
 @pytest.mark.each_database
-async def test_the_page_of_a_pet_tells_who_changed_what_with_the_newest_first(
-    grace: Visitor,
-) -> None:
+async def test_the_page_of_a_pet_tells_who_changed_it_newest_first(grace: Visitor) -> None:
     await changed(grace, "/categories", name="Cats", description="")
     await changed(grace, "/pets", **BELLA)
     await changed(grace, "/pets/1", name="Bello", categoryId="2")
@@ -65,9 +63,7 @@ async def test_the_page_of_a_pet_tells_who_changed_what_with_the_newest_first(
 
 
 @pytest.mark.each_database
-async def test_the_page_of_an_order_tells_who_changed_what(
-    service: Service, grace: Visitor
-) -> None:
+async def test_the_page_of_an_order_tells_who_changed_it(service: Service, grace: Visitor) -> None:
     await changed(grace, "/pets", **BELLA)
     await changed(grace, "/pets/1/reserve")
     for date in ("2026-12-24T10:00", "2026-12-25T10:00", ""):
@@ -96,7 +92,7 @@ async def test_the_page_of_an_order_tells_who_changed_what(
     service.clock.advance(DAY / SECOND)
     later = await signed_in_again(service, grace.key_id)
     assert (await history_of(later, "/orders/2"))[0] == (
-        "The service cancelled it, because nobody approved it in time"
+        "The service cancelled it, because it was not approved in time"
     )
 
 
@@ -181,9 +177,7 @@ async def test_the_page_of_something_deleted_tells_its_history(
 
 
 @pytest.mark.each_database
-async def test_a_conflict_says_who_changed_which_field_and_when(
-    service: Service, grace: Visitor
-) -> None:
+async def test_a_conflict_says_who_changed_what_and_when(service: Service, grace: Visitor) -> None:
     ada = await signed_in_person(service, "clerk", "Ada")
     await changed(grace, "/pets", **BELLA)
     page = await ada.get("/pets/1")

@@ -6,7 +6,6 @@ from typing import Any, Literal, TypeAlias
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from petstore.keys.model import DEFAULT_SCOPES
 from support.clerk import Clerk
 from support.process import ServerProcess
 from support.staff import issue_for_console
@@ -19,7 +18,6 @@ PATHS = (
     *("/people/new", "/activity", "/account", "/help", "/nothing", "/pets/999999999"),
     "/orders?status=approved",
 )
-OWNER = [word for scope in (*DEFAULT_SCOPES, "webhooks:write") for word in ("--scope", scope)]
 EDGES = """() => {
   const inner = element => {
     const {left, right} = element.getBoundingClientRect(), style = getComputedStyle(element);
@@ -39,11 +37,6 @@ EDGES = """() => {
 HEADING = """() => {
   const {top, height} = document.querySelector('h1').getBoundingClientRect();
   return [Math.round(top), Math.round(height)];
-}"""
-ROW = """() => {
-  const heading = document.querySelector('h1');
-  const row = heading.closest('.head') ?? heading;
-  return Math.round(row.nextElementSibling.getBoundingClientRect().top);
 }"""
 
 
@@ -111,10 +104,6 @@ def test_headings_have_one_height_and_place(seen: Seen) -> None:
     for width in WIDTHS:
         places = {at: tuple(found["heading"]) for at, found in seen.items() if at[1] == width}
         assert len(set(places.values())) == 1, places
-
-
-COLOURS = """() => [...document.querySelectorAll('.category')].map(
-  category => [category.textContent, getComputedStyle(category, '::before').backgroundColor])"""
 
 
 def test_no_word_is_broken(seen: Seen) -> None:

@@ -9,12 +9,6 @@ from support.clerk import Clerk
 from support.process import ServerProcess
 from support.staff import issue_for_console
 
-OVERLAPS = """() => [...document.querySelectorAll('.cards td[data-label]')].filter(cell => {
-  const label = getComputedStyle(cell, '::before');
-  return label.position === 'absolute'
-    && parseFloat(label.width) > parseFloat(getComputedStyle(cell).paddingLeft);
-}).map(cell => cell.dataset.label)"""
-
 
 @pytest.fixture(scope="module")
 def clerk(shop: ServerProcess, browser: Browser) -> Iterator[Clerk]:

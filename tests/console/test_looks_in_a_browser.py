@@ -276,9 +276,7 @@ def test_the_phone_menu_opens_and_closes_with_the_keyboard(visited: Shop, visit:
     expect(links).to_be_hidden()
 
 
-def test_a_refused_form_focuses_the_error_which_links_to_the_field(
-    visited: Shop, visit: Visit
-) -> None:
+def test_a_refused_form_focuses_the_error_with_a_link_to_it(visited: Shop, visit: Visit) -> None:
     page = visit.page
     page.goto(visited.address("/pets/new"))
     page.get_by_label("Name").fill("Rex")

@@ -183,9 +183,7 @@ async def test_a_disabled_person_is_told_nothing_else_than_a_wrong_password(
     assert WRONG in words(await sign_in(newcomer(service)))
 
 
-async def test_a_password_that_changes_while_it_is_checked_signs_nobody_in(
-    shop: Service,
-) -> None:
+async def test_a_password_that_changes_during_its_check_signs_nobody_in(shop: Service) -> None:
     turns = shop.app.services.admission.passwords
     with await turns.take("a"), await turns.take("b"):
         waiting = asyncio.create_task(sign_in_from(shop, "192.0.2.1", password=PASSWORD))
@@ -209,9 +207,7 @@ async def test_the_page_opens_while_the_database_is_unreachable(service: Service
 # The session
 
 
-async def test_a_session_ends_half_an_hour_after_its_last_use_unless_it_stays(
-    service: Service,
-) -> None:
+async def test_a_session_ends_half_an_hour_after_its_last_use(service: Service) -> None:
     person = await person_at(service)
     stays = newcomer(service)
     assert (await sign_in(stays, stays="true")).status_code == 303
@@ -225,9 +221,7 @@ async def test_a_session_ends_half_an_hour_after_its_last_use_unless_it_stays(
     assert "you did nothing here for a while" in words(await stays.get("/sign-in"))
 
 
-async def test_only_the_cookie_of_a_session_that_stays_outlives_the_browser(
-    service: Service,
-) -> None:
+async def test_only_a_session_that_stays_outlives_the_browser(service: Service) -> None:
     await add_with_password(service)
     lasts = f"; Max-Age={30 * DAY // SECOND}"
     for wanted, is_lasting in (({}, False), ({"stays": "true"}, True), ({"stays": "no"}, False)):
@@ -236,9 +230,7 @@ async def test_only_the_cookie_of_a_session_that_stays_outlives_the_browser(
         assert "HttpOnly; SameSite=Strict" in cookies["petstore_console"]
 
 
-async def test_the_cookie_of_a_session_that_stays_is_renewed_as_it_is_used(
-    service: Service,
-) -> None:
+async def test_the_cookie_of_a_session_that_stays_is_renewed_by_use(service: Service) -> None:
     person = await person_at(service, stays=True)
     secret = person.client.cookies["petstore_console"]
     for minutes, is_renewed in ((0, False), (1, True), (0, False), (60, True)):

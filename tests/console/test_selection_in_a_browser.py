@@ -85,19 +85,3 @@ def test_the_keyboard_alone_selects_and_changes(clerk: Clerk, word: str) -> None
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(page.locator(".notice")).to_contain_text("2 pets are sold.")
-
-
-def test_a_list_follows_others_while_pets_are_selected(clerk: Clerk, word: str) -> None:
-    boxes, page = shown(clerk, word, 2), clerk.page
-    pet = clerk.call("GET", f"/pets?name={word}&limit=1")[0]
-    row = page.locator("tbody tr", has_text=pet["name"])
-    row.get_by_role("checkbox").click()  # which has the focus now
-    expect(page.locator("#live")).to_have_text("Live")
-    clerk.call("PATCH", f"/pets/{pet['id']}", status="pending")
-    expect(row.locator(".pending")).to_be_visible()
-    expect(row.get_by_role("checkbox")).to_be_checked()
-    expect(boxes.nth(1)).not_to_be_checked()
-    # It is changed as it is shown now.
-    page.locator("#selected-category").select_option("Parrots")
-    page.get_by_role("button", name="Change", exact=True).click()
-    expect(page.locator(".notice")).to_contain_text("1 pet is changed.")

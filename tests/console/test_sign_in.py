@@ -61,9 +61,7 @@ def cookie_of(response: httpx.Response) -> str:
         ("ps_test_" + "x" * 38, "it begins with ps_live_."),
     ],
 )
-async def test_a_wrong_key_is_refused_with_a_clear_message(
-    stranger: Visitor, key: str, words: str
-) -> None:
+async def test_a_wrong_key_is_refused_clearly(stranger: Visitor, key: str, words: str) -> None:
     refused = await stranger.post("/sign-in", key=key)
     assert refused.status_code == 401
     assert words in refused.text
@@ -81,9 +79,7 @@ async def test_a_key_outside_its_networks_is_refused_with_the_reason(
     assert "may not be used from 127.0.0.1" in refused.text
 
 
-async def test_new_keys_are_limited_by_address_and_one_that_is_known_is_not(
-    database: Path,
-) -> None:
+async def test_new_keys_are_limited_by_address_and_known_ones_are_not(database: Path) -> None:
     async with running_service(database, anonymous_per_minute=3) as service:
         issued, unseen, stranger = await service.issue(), await service.issue(), newcomer(service)
         assert await sign_in_status(stranger, issued.token) == 303
@@ -125,9 +121,7 @@ async def test_the_form_keeps_browsers_from_remembering_the_key(stranger: Visito
 
 
 @pytest.mark.each_database
-async def test_the_owner_of_a_key_sees_its_own_pages_and_nothing_of_the_shop(
-    service: Service,
-) -> None:
+async def test_the_owner_of_a_key_sees_nothing_of_the_shop(service: Service) -> None:
     owner = await owner_of_key(service)
     for path in ("", "/"):
         assert (await owner.get(path)).headers["location"] == "/console/usage"
@@ -149,9 +143,7 @@ async def test_the_owner_of_a_key_sees_its_own_pages_and_nothing_of_the_shop(
         assert (await owner.get(path)).status_code == 200, path
 
 
-async def test_signing_in_redirects_to_the_requested_page(
-    service: Service, stranger: Visitor
-) -> None:
+async def test_signing_in_leads_to_the_wanted_page(service: Service, stranger: Visitor) -> None:
     issued = await service.issue()
     sent = await stranger.client.get("/console/pets?name=bel%20la", headers=SAME_ORIGIN)
     assert sent.status_code == 303
@@ -254,9 +246,7 @@ async def test_a_session_ends_half_an_hour_after_its_last_use(
 # Its end
 
 
-async def test_background_requests_do_not_keep_a_session_alive(
-    service: Service, staff: Visitor
-) -> None:
+async def test_background_requests_keep_no_session_alive(service: Service, staff: Visitor) -> None:
     headers = {**SAME_ORIGIN, "Console-Refresh": "1"}
     for minutes, status in [(20, 200), (10, 401)]:
         service.clock.advance(minutes * 60)
@@ -265,9 +255,7 @@ async def test_background_requests_do_not_keep_a_session_alive(
     assert "You are signed out" in refreshed.text
 
 
-async def test_a_session_outside_the_networks_of_its_key_shows_the_reason(
-    service: Service,
-) -> None:
+async def test_a_session_outside_the_networks_of_its_key_ends(service: Service) -> None:
     person = await owner_of_key(service)
     wanted = ("192.0.2.0/24",)
     await change(service.store, service.clock, person.key_id, allowed_networks=wanted)

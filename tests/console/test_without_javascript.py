@@ -136,9 +136,7 @@ def test_an_import_is_undone(page: Page, name: str) -> None:
     expect(page.locator("main")).to_contain_text("1 pet deleted.")
 
 
-def test_a_link_from_another_site_keeps_the_person_signed_in(
-    shop: ServerProcess, page: Page
-) -> None:
+def test_a_link_from_elsewhere_keeps_the_person_signed_in(shop: ServerProcess, page: Page) -> None:
     wanted = f"{shop.url}/console/account"
     link = f'<a href="{wanted}">Your account</a>'
     mail = "http://mail.example/"

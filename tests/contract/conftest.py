@@ -1,15 +1,17 @@
 """Clients of the running service that know only interface.md."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
 
 import httpx
 import pytest
 
 from support.client import Client, IssueKey
-from support.forms import Serve, alone, as_two, under_granian
-from support.process import ServerProcess
+from support.postgres import PostgresServer
+from support.process import GranianProcess, Serve, ServerProcess, serving
+from support.redis_server import redis_server
 
 
 @pytest.fixture(scope="session", params=["sqlite", "postgresql", "granian"])
@@ -19,11 +21,20 @@ def form(request: pytest.FixtureRequest) -> str:
     return name
 
 
+@contextmanager
+def as_two(postgres: PostgresServer, folder: Path, *arguments: str) -> Iterator[ServerProcess]:
+    """Run two processes on PostgreSQL and Redis."""
+    with redis_server() as redis:
+        options = ("--redis", redis.url, "--workers", "2", *arguments)
+        with serving(folder, *options, database=postgres.new_store()) as server:
+            yield server
+
+
 @pytest.fixture(scope="session")
 def serve(form: str, request: pytest.FixtureRequest) -> Serve:
     if form == "postgresql":
         return partial(as_two, request.getfixturevalue("postgres"))
-    return alone if form == "sqlite" else under_granian
+    return serving if form == "sqlite" else partial(serving, kind=GranianProcess)
 
 
 @pytest.fixture(scope="session")

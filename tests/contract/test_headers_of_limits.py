@@ -13,6 +13,8 @@ def test_every_response_carries_each_header_exactly_once(response: httpx.Respons
         assert sent.count(name.lower().encode()) == 1
         assert response.headers[name].isascii()
         assert response.headers[name].isdigit()
+    assert sent.count(b"x-request-id") == 1
+    assert max(sent.count(b"ratelimit"), sent.count(b"ratelimit-policy")) <= 1
     limit, remaining = (int(response.headers[name]) for name in RATE_LIMIT_HEADERS[:2])
     assert 0 <= remaining <= limit
 

@@ -27,9 +27,9 @@ from petstore.webhooks.store import create_webhook
 from support.bare_app import MASTER_SECRET
 from support.changes import create_category, create_pet
 from support.exploration import DEPTH
-from support.forms import Serve
 from support.imported import new_import
 from support.keys import OPERATOR, new_key
+from support.process import Serve
 from support.webhooks import publish
 
 HERE = Path(__file__).parent

@@ -11,7 +11,7 @@ import pytest
 
 from petstore.databases.backups import back_up
 from petstore.databases.sqlite import SqliteStore
-from support.endless_writer import EndlessWriter
+from support.other_processes import EndlessWriter
 
 RESTORE = """
 import os, sys

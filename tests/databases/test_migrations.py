@@ -21,8 +21,7 @@ from petstore.errors import Unavailable, UnusableDatabase
 from petstore.pets.model import NewPet, PetFilter
 from petstore.pets.store import list_pets
 from support.changes import create_pet
-from support.idle_user import IdleUser
-from support.migrators import migrate_at_once
+from support.other_processes import IdleUser, migrate_at_once
 from support.permissions import umask
 from support.stores import half_written, leave_half_written, open_store
 

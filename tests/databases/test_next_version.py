@@ -16,8 +16,8 @@ from petstore.pets.model import NewPet
 from petstore.pets.store import get_pet
 from support.changes import NOW, create_pet
 from support.full_stores import columns_of, contents, query
-from support.migrators import migrate_at_once
 from support.next_version import MIGRATION, become_next_version
+from support.other_processes import migrate_at_once
 from support.stores import open_store
 
 pytestmark = pytest.mark.each_database

@@ -18,11 +18,10 @@ from petstore.pets.model import NewPet
 from support.changes import create_pet
 from support.keys import issue, revoke
 from support.manual_clock import ManualClock
-from support.pet_rows import select_pet, select_pets
 from support.pooler import pooler
-from support.postgres import PostgresServer, database_name, stopped
-from support.postgres_stores import open_postgres_store
-from support.stores import do
+from support.postgres import PostgresServer, database_name, postgres_server, stopped
+from support.rows import select_pet, select_pets
+from support.stores import do, open_store
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -54,14 +53,13 @@ TO_CUT = "SELECT pg_terminate_backend(pg_backend_pid())"
 @pytest.fixture(scope="module")
 def own_server() -> Iterator[PostgresServer]:
     """A server that a test may stop; it starts it again."""
-    server = PostgresServer()
-    yield server
-    server.remove()
+    with postgres_server() as server:
+        yield server
 
 
 @pytest.fixture
 async def store(postgres_url: str) -> AsyncIterator[PostgresStore]:
-    async with open_postgres_store(postgres_url) as store:
+    async with open_store(postgres_url) as store:
         yield store
 
 
@@ -73,7 +71,7 @@ def own_url(own_server: PostgresServer) -> str:
 @pytest.fixture
 async def short_timeout_store(postgres_url: str) -> AsyncIterator[PostgresStore]:
     """A store that gives up soon, and has two connections."""
-    async with open_postgres_store(postgres_url, timeout_ms=1_000, connections=2) as store:
+    async with open_store(postgres_url, timeout_ms=1_000, connections=2) as store:
         yield store
 
 
@@ -136,14 +134,14 @@ async def test_a_process_that_is_frozen_in_a_transaction_loses_its_locks(
 
 async def test_the_server_ends_a_read_after_the_timeout_of_the_store(postgres_url: str) -> None:
     """Otherwise queries behind a lock would use up the connections of the server."""
-    async with open_postgres_store(postgres_url, timeout_ms=7_000) as store:
+    async with open_store(postgres_url, timeout_ms=7_000) as store:
         assert await store.read(Statement(STATEMENT_TIMEOUT)) == [("7s",)]
 
 
 async def test_behind_a_pooler_the_server_ends_a_change_after_the_timeout_of_the_store(
     pooled_url: str,
 ) -> None:
-    async with open_postgres_store(pooled_url, timeout_ms=7_000) as store:
+    async with open_store(pooled_url, timeout_ms=7_000) as store:
         assert await store.write(do(STATEMENT_TIMEOUT)) == [("7s",)]
 
 
@@ -178,7 +176,7 @@ async def test_the_connection_used_last_is_used_next(store: PostgresStore) -> No
 async def test_without_a_server_requests_are_refused_until_it_is_back(
     own_server: PostgresServer, own_url: str, mode: str
 ) -> None:
-    async with open_postgres_store(own_url) as store:
+    async with open_store(own_url) as store:
         await asyncio.gather(*(store.write(create_pet(BELLA)) for _ in range(10)))
         if mode == "kill":
             own_server.kill()
@@ -194,7 +192,7 @@ async def test_without_a_server_requests_are_refused_until_it_is_back(
 async def test_while_the_server_hangs_requests_are_refused_until_it_resumes(
     own_server: PostgresServer, own_url: str
 ) -> None:
-    async with open_postgres_store(own_url, timeout_ms=1_000, connections=3) as store:
+    async with open_store(own_url, timeout_ms=1_000, connections=3) as store:
         await asyncio.gather(*(store.write(create_pet(BELLA)) for _ in range(10)))
         with own_server.stopped():
             outcomes = await asyncio.gather(
@@ -203,7 +201,7 @@ async def test_while_the_server_hangs_requests_are_refused_until_it_resumes(
                 return_exceptions=True,
             )
             assert {type(outcome) for outcome in outcomes} == {Unavailable}
-        async with open_postgres_store(own_url) as patient:
+        async with open_store(own_url) as patient:
             await patient.check()
         assert await count_pets(store) in (10, 11, 12, 13)  # a commit may have been on its way
         await store.write(create_pet(BELLA))
@@ -224,7 +222,7 @@ async def test_a_store_waits_for_a_server_that_has_not_started(
     own_server: PostgresServer, own_url: str
 ) -> None:
     own_server.stop()
-    async with open_postgres_store(own_url) as store:
+    async with open_store(own_url) as store:
         await assert_all_is_refused(store)
         own_server.start()
         await store.write(create_pet(BELLA))
@@ -257,7 +255,7 @@ async def test_after_one_connection_times_out_all_others_are_replaced(
     attempt: Callable[[PostgresStore], Awaitable[object]],
 ) -> None:
     """As when a machine is gone and another has taken its address."""
-    async with open_postgres_store(postgres_url, timeout_ms=1_000) as store:
+    async with open_store(postgres_url, timeout_ms=1_000) as store:
         await asyncio.gather(*(store.write(slowly(0.05)) for _ in range(3)))
         with stopped(postgres.backends()):
             with pytest.raises(Unavailable, match="in time"):
@@ -378,7 +376,7 @@ async def test_a_server_at_its_connection_limit_refuses_changes(
         f"CREATE ROLE lonely LOGIN CONNECTION LIMIT 1; GRANT ALL ON DATABASE {name} TO lonely"
     )
     postgres.sql(ALL_RIGHTS.format("lonely"), name)
-    async with open_postgres_store(postgres.url(name, "lonely"), connections=2) as store:
+    async with open_store(postgres.url(name, "lonely"), connections=2) as store:
         # If both connected at once, the server might count both and refuse both.
         await store.write(create_pet(BELLA))
         outcomes = await asyncio.gather(
@@ -418,7 +416,7 @@ async def test_revoked_privileges_are_an_error_of_the_server(
     if not postgres.sql("SELECT 1 FROM pg_roles WHERE rolname = 'clerk'"):
         postgres.sql("CREATE ROLE clerk LOGIN")
     postgres.sql(ALL_RIGHTS.format("clerk"), name)
-    async with open_postgres_store(postgres.url(name, "clerk")) as store:
+    async with open_store(postgres.url(name, "clerk")) as store:
         await store.write(create_pet(BELLA))
         await store.check()
         postgres.sql(change, name)
@@ -520,7 +518,7 @@ async def test_a_publication_of_all_tables_hinders_no_change(
     own_server: PostgresServer, own_url: str, clock: ManualClock
 ) -> None:
     own_server.sql("CREATE PUBLICATION everything FOR ALL TABLES", database_name(own_url))
-    async with open_postgres_store(own_url) as store:
+    async with open_store(own_url) as store:
         key = await issue(store, clock)
         await revoke(store, clock, key.id)
         pet = await store.write(create_pet(NewPet("Bella", 1, "available")))
@@ -545,7 +543,7 @@ async def test_an_error_from_an_undeclared_pooler_says_how_to_declare_it(
     postgres_url: str, ignored: str, reason: str
 ) -> None:
     with pooler(postgres_url, ignored) as url:
-        async with open_postgres_store(url) as store:
+        async with open_store(url) as store:
             outcomes = [
                 outcome
                 for _ in range(5)

@@ -10,7 +10,7 @@ import pytest
 from petstore.databases.migrations import APPLICATION_ID
 from petstore.databases.postgres import PostgresStore
 from petstore.errors import Unavailable, UnusableDatabase
-from support.migrators import migrate_at_once
+from support.other_processes import migrate_at_once
 from support.permissions import without_root
 from support.postgres import PASSWORD, PostgresServer, database_name
 from support.waiting import within

@@ -47,7 +47,6 @@ from petstore.webhooks.deliveries import (
     DueDelivery,
     Outcome,
     due_deliveries,
-    has_room,
     list_deliveries,
     read_backlog,
     recover,
@@ -57,9 +56,8 @@ from petstore.webhooks.deliveries import (
 )
 from petstore.webhooks.store import LeasedWebhook, list_webhooks
 from support.manual_clock import ManualClock
-from support.order_rows import order_row
 from support.postgres import PostgresServer, database_name
-from support.statements import statements_of
+from support.rows import order_row, statements_of
 
 ROWS = 40_000
 HALF = ROWS // 2
@@ -249,7 +247,6 @@ DELIVERER: Reads = {
     "outcomes": lambda store: store.write(
         save_progress([Outcome(DELIVERY, "succeeded", 0, 0)], [NEXT], 0)
     ),
-    "room": lambda store: has_room(store, 2),
 }
 WEBHOOK_ROW = (2, "https://shop.example", "", None, 1, None, 0, None, None, 1, "key")
 KEY_ROW = (

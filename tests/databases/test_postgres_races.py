@@ -13,7 +13,7 @@ from petstore.categories.model import Category, CategoryCreate, CategoryPatch
 from petstore.clock import DAY, SECOND, Clock
 from petstore.databases.contract import Statement, Unit
 from petstore.databases.postgres import PostgresStore
-from petstore.databases.retention import prune_all
+from petstore.databases.schema import prune_all
 from petstore.errors import (
     CategoryInUse,
     CategoryNameTaken,
@@ -53,10 +53,9 @@ from support.keys import OPERATOR, actor, issue, stored_key
 from support.manual_clock import ManualClock
 from support.people import add, add_active
 from support.postgres import PostgresServer, database_name
-from support.postgres_stores import open_postgres_store
 from support.races import lingering
 from support.retention import DAYS_KEPT, prune_table
-from support.stores import do
+from support.stores import do, open_store
 
 pytestmark = pytest.mark.anyio
 
@@ -68,7 +67,7 @@ ROUNDS = 15
 async def stores(postgres_url: str) -> AsyncIterator[list[PostgresStore]]:
     """Three processes' views of one database."""
     async with AsyncExitStack() as stack:
-        opening = (open_postgres_store(postgres_url) for _ in range(3))
+        opening = (open_store(postgres_url) for _ in range(3))
         yield [await stack.enter_async_context(one) for one in opening]
 
 

@@ -25,8 +25,8 @@ from petstore.pets.model import NewPet, PetFilter, PetPatch
 from support.changes import create_category, create_pet, delete_category, update_category
 from support.keys import issue, stored_key
 from support.manual_clock import ManualClock
-from support.postgres_stores import open_postgres_store
 from support.races import lingering
+from support.stores import open_store
 
 pytestmark = pytest.mark.anyio
 
@@ -140,7 +140,7 @@ class StressedKey:
 @pytest.fixture
 async def stores(postgres_url: str) -> AsyncIterator[list[PostgresStore]]:
     async with AsyncExitStack() as stack:
-        opening = (open_postgres_store(postgres_url) for _ in range(PROCESSES))
+        opening = (open_store(postgres_url) for _ in range(PROCESSES))
         yield [await stack.enter_async_context(one) for one in opening]
 
 

@@ -22,7 +22,7 @@ from support.history import forget_keys, read_feed
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.postgres import PostgresServer, database_name
-from support.postgres_stores import open_postgres_store
+from support.stores import open_store
 
 pytestmark = pytest.mark.anyio
 
@@ -43,7 +43,7 @@ class Log:
 
 @pytest.fixture
 async def store(postgres_url: str) -> AsyncIterator[PostgresStore]:
-    async with open_postgres_store(f"{postgres_url}?options=-clog_statement=all") as store:
+    async with open_store(f"{postgres_url}?options=-clog_statement=all") as store:
         await store.check()
         yield store
 
@@ -217,8 +217,8 @@ async def test_what_is_acknowledged_while_connections_are_lost_is_in_the_feed_on
                 acknowledged[pet.id] = pet.name
 
     async with (
-        open_postgres_store(postgres_url) as first,
-        open_postgres_store(postgres_url) as second,
+        open_store(postgres_url) as first,
+        open_store(postgres_url) as second,
     ):
         adding = [
             asyncio.create_task(add_some(store, caller))

@@ -1,5 +1,6 @@
 """Every statement finds its rows along an index, so what it costs does not grow with the store."""
 
+import ast
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,14 +15,14 @@ import apsw
 import pytest
 from msgspec import UNSET, UnsetType
 
+import petstore
 from petstore.backends import create_limiter
 from petstore.categories.model import CategoryCreate, CategoryPatch
 from petstore.categories.store import get_category, list_categories, search_categories
 from petstore.clock import DAY, utc
 from petstore.databases.contract import Row, Statement, Unit
 from petstore.databases.postgres import postgres_sql
-from petstore.databases.retention import prune
-from petstore.databases.schema import TABLES
+from petstore.databases.schema import TABLES, prune
 from petstore.databases.sqlite import SqliteStore
 from petstore.events.changes import RecentChanges
 from petstore.events.model import ADMIN_EVENT_TYPES, EVENT_TYPES, SERVICE, Position
@@ -85,7 +86,6 @@ from petstore.people.store import (
     begin_session,
     change_person,
     create_invitation,
-    end_device_of,
     end_sessions,
     find_account,
     find_account_by_login,
@@ -113,9 +113,7 @@ from petstore.usage.operations import deprecated_operations, get_usage
 from petstore.webhooks.deliveries import (
     DueDelivery,
     Outcome,
-    delete_deliveries,
     due_deliveries,
-    has_room,
     list_deliveries,
     make_deliveries,
     read_backlog,
@@ -146,9 +144,8 @@ from support.history import read_feed
 from support.imported import new_import
 from support.keys import OPERATOR, new_key
 from support.manual_clock import ManualClock
-from support.order_rows import order_row
 from support.postgres import PostgresServer, database_name
-from support.statements import statements_of
+from support.rows import order_row, statements_of
 
 FAR = 3_500
 PAGE = 20
@@ -382,7 +379,6 @@ def units() -> Iterator[Unit[Any]]:
     yield rotate_key(7, NOW, OPERATOR)
     yield rotate_own_key(NOW, found_own, b"a token", OPERATOR)
     yield change_person(7, {"login": "hopper"}, OPERATOR)
-    yield end_device_of(7, 7, OPERATOR)
     yield new_import(7, b"7", NOW)
     yield change_settings(
         STORED_IMPORT, 7, IMPORT_SETTINGS, 0, ImportPreview(), NOW, Change(0).check
@@ -404,7 +400,6 @@ def units() -> Iterator[Unit[Any]]:
     yield from_enabled(retry(Change(0), 1, 9))
     yield from_enabled(recover(Change(0), 1, 9))
     yield recover_batch("", RECOVERING, 0)
-    yield delete_deliveries(1)
     yield from (prune(table, 5 * table.time_unit) for table in TABLES if table.time)
     yield from signing_in()
 
@@ -482,7 +477,6 @@ def recorded() -> dict[str, list[Statement]]:
         *statements_of(lambda store: RecentChanges(store).catch_up()),
         *statements_of(lambda store: get_webhook(store, 7, KEY), {"select_webhook": [WEBHOOK_ROW]}),
         *statements_of(has_webhooks),
-        *statements_of(lambda store: has_room(store, 1)),
         *statements_of(lambda store: read_feed(store, ("pet.created",), 7, None, PAGE), ROWS),
         *statements_of(lambda store: Reservations(store, CLOCK).refresh()),
         *statements_of(lambda store: ApiKeyCache(store, CLOCK, "production").refresh(), ROWS),
@@ -535,7 +529,7 @@ IN_BATCHES = (
         "select_active_keys",
     ),
     *("lock_orders_with_old_buyers", "lock_orders_of_buyer"),
-    *("delete_deliveries", "select_oldest_rows", "delete_oldest_rows"),
+    *("select_oldest_rows", "delete_oldest_rows"),
 )
 IN_LARGE_BATCHES = ("insert_recovered_deliveries",)
 UNSEARCHED = ("select_inventory", "select_category_inventory", "select_names_here")
@@ -670,7 +664,7 @@ def test_a_hundred_ids_with_or_without_a_status_cost_a_hundred_searches(
 
 
 BATCHES = {
-    *("delete_aged_rows", "delete_deliveries", "delete_sessions_beyond"),
+    *("delete_aged_rows", "delete_sessions_beyond"),
 }
 
 
@@ -800,14 +794,41 @@ def test_no_statement_of_a_deliverer_scans_deliveries_or_events(
         lambda store: due_deliveries(store, 1, 0),
         lambda store: read_event(store, 1, "evt_1"),
         lambda store: read_backlog(store, [DELIVERER]),
-        lambda store: has_room(store, 1),
         partial_write(make_deliveries("me", [DELIVERER], 10, 0)),
         partial_write(save_progress(outcomes, [DELIVERY], 0)),
     )
     found = [statements_of(each, FOUND_BY_A_DELIVERER) for each in operations]
     statements = [statement for some in found for statement in some]
-    assert len(statements) == 12, [statement.name for statement in statements]
+    assert len(statements) == 11, [statement.name for statement in statements]
     for statement in statements:
         scans = ("SCAN d", "SCAN e", "SCAN webhook_")
         steps = plan(connection, statement)
         assert [step for step in steps if step.startswith(scans)] == [], statement.name
+
+
+SOURCE = Path(petstore.__file__).parent
+TAKE_NAMES = ("databases/pages.py", "events/search.py", "imports/store.py")
+"""The modules with a function that makes statements, and takes their names from its callers."""
+IS_OF_TABLE = re.compile(r"f'[a-z]+_\{(self\.)?(table|items)\}'").fullmatch
+IS_FIXED = re.compile(r"[a-z]+(_[a-z]+)*").fullmatch
+
+
+def statements() -> Iterator[tuple[str, ast.Call]]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Statement":
+                yield f"{path.relative_to(SOURCE)}:{node.lineno}", node
+
+
+def test_every_statement_has_a_name_without_caller_data() -> None:
+    found = dict(statements())
+    assert len(found) > 40
+    for location, call in found.items():
+        given = {keyword.arg: keyword.value for keyword in call.keywords}
+        assert "name" in given, f"{location}: expected name="
+        name = given["name"]
+        text = ast.unparse(name)
+        is_parameter = text == "name" and location.partition(":")[0] in TAKE_NAMES
+        is_table = IS_OF_TABLE(text) is not None
+        is_constant = re.fullmatch("_[A-Z]+", text) is not None
+        assert is_parameter or is_table or is_constant or IS_FIXED(ast.literal_eval(name)), location

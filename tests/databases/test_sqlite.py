@@ -10,11 +10,12 @@ import pytest
 from petstore.databases.contract import Unit
 from petstore.databases.sqlite import SqliteStore
 from petstore.errors import Unavailable
-from petstore.pets.model import NewPet, Pet
+from petstore.pets.model import PETS, NewPet, Pet
 from petstore.time_slices import TimeSlices
 from support.changes import create_pet
 from support.memory_folder import folder_in_memory
-from support.pet_rows import select_pets
+from support.other_processes import EndlessWriter
+from support.rows import select_pets
 from support.stores import do, locked, open_store
 
 pytestmark = pytest.mark.anyio
@@ -189,3 +190,17 @@ def test_a_loop_that_ends_during_a_commit_leaves_the_store_to_another_one(databa
     asyncio.run(begin())
     disk.set()
     assert asyncio.run(go_on()).id == 1
+
+
+async def test_kill_9_loses_nothing_that_was_acknowledged(database: Path) -> None:
+    acknowledged: list[int] = []
+    for count in (1, 50, 333):
+        with EndlessWriter(database) as writer:
+            writer.wait_for(count)
+        assert min(writer.acknowledged) > max(acknowledged, default=0)
+        acknowledged += sorted(writer.acknowledged)
+    async with open_store(database) as store:
+        rows = await store.read(select_pets(1_000_000))
+        found = [PETS.read(row).id for row in rows]
+        assert set(acknowledged) <= set(found)
+        assert (await store.write(create_pet(NewPet("Oskar", 1)))).id > max(found)

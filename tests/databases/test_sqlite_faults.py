@@ -14,7 +14,7 @@ from petstore.databases.sqlite import SqliteStore
 from petstore.errors import Unavailable
 from petstore.pets.model import NewPet
 from support.changes import create_pet, create_pets
-from support.pet_rows import select_pet, select_pets
+from support.rows import select_pet, select_pets
 from support.stores import do, impatient, locked, open_store
 from support.waiting import eventually
 

@@ -15,8 +15,7 @@ from petstore.errors import Conflict, PetstoreError
 from petstore.pets.model import PETS, NewPet, Pet
 from petstore.pets.store import get_pet
 from support.changes import create_pet, create_pets
-from support.pet_rows import select_pet, select_pets
-from support.postgres_stores import open_postgres_store
+from support.rows import select_pet, select_pets
 from support.stores import do, open_store
 from support.waiting import eventually
 
@@ -32,12 +31,12 @@ def open_sqlite(request: pytest.FixtureRequest) -> Open:
 
 def open_postgresql(request: pytest.FixtureRequest) -> Open:
     url: str = request.getfixturevalue("postgres_url")
-    return lambda: open_postgres_store(url)
+    return lambda: open_store(url)
 
 
 def open_postgresql_behind_a_pooler(request: pytest.FixtureRequest) -> Open:
     url: str = request.getfixturevalue("pooled_url")
-    return lambda: open_postgres_store(url)
+    return lambda: open_store(url)
 
 
 OPENERS: dict[str, Callable[[pytest.FixtureRequest], Open]] = {

@@ -83,14 +83,11 @@ def test_the_balancer_uses_every_ready_instance(server: ServerProcess) -> None:
     assert httpx.get(f"{server.url}{path}").status_code == 200
 
 
-def test_the_balancer_listens_on_the_published_port() -> None:
+def test_the_balancer_listens_on_the_published_ports() -> None:
     (published,) = SERVICES["balancer"]["ports"]
     assert re.findall(r"^    bind :([0-9]+)$", BALANCER, re.MULTILINE) == [published.split(":")[-1]]
     (mounted,) = SERVICES["balancer"]["volumes"]
     assert (DEPLOY / mounted.split(":")[0] / "haproxy.cfg").exists()
-
-
-def test_with_a_certificate_the_balancer_listens_on_the_published_tls_port() -> None:
     with_tls = TLS["services"]["balancer"]
     (published,) = with_tls["ports"]
     assert f"    bind :{published.split(':')[-1]} ssl crt " in BALANCER
@@ -100,23 +97,16 @@ def test_with_a_certificate_the_balancer_listens_on_the_published_tls_port() -> 
     assert f'.if defined({variable})\n    bind :8443 ssl crt "${{{variable}}}" ' in BALANCER
     assert TLS["services"].keys() == {"balancer", *INSTANCES}
     assert secret in TLS["secrets"]
-
-
-def test_with_a_certificate_an_instance_does_not_start_without_a_public_url() -> None:
-    for name in INSTANCES:
+    for name in INSTANCES:  # none starts without a public URL
         told = settings_among(TLS["services"][name]["environment"])
         assert told == {"PETSTORE_PUBLIC_URL": "${PUBLIC_URL:?write it to .env}"}
 
 
-def test_only_forwarded_addresses_from_the_balancer_are_trusted() -> None:
-    address = SERVICES["balancer"]["networks"]["default"]["ipv4_address"]
+def test_only_the_balancer_is_trusted_and_no_other_container_can_get_its_address() -> None:
+    address = IPv4Address(SERVICES["balancer"]["networks"]["default"]["ipv4_address"])
     for name in INSTANCES:
         assert settings(name).trusted_networks == (ip_network(address),)
     assert "    option forwardfor\n" in BALANCER
-
-
-def test_no_other_container_can_get_the_address_of_the_balancer() -> None:
-    address = IPv4Address(SERVICES["balancer"]["networks"]["default"]["ipv4_address"])
     (network,) = COMPOSE["networks"]["default"]["ipam"]["config"]
     subnet, given = IPv4Network(network["subnet"]), IPv4Network(network["ip_range"])
     assert given.subnet_of(subnet)
@@ -138,9 +128,6 @@ def test_every_dependency_has_a_health_check() -> None:
         for other, wait in service.get("depends_on", {}).items():
             assert wait == {"condition": "service_healthy"}
             assert "healthcheck" in SERVICES[other] or (other in INSTANCES and image_tells)
-
-
-def test_instances_wait_until_the_database_accepts_connections() -> None:
     # While the database is created, the server listens only on the socket of its own container.
     assert "--host=127.0.0.1" in SERVICES["postgres"]["healthcheck"]["test"]
 

@@ -13,13 +13,19 @@ import pytest
 
 from petstore_client import Client
 from petstore_client.errors import ServiceUnavailable
-from support.haproxy import PROGRAM, SHIPPED, HaProxy, haproxy, haproxy_version
 from support.odd_service import SILENCE, odd_service
-from support.postgres import PostgresServer
+from support.postgres import PostgresServer, postgres_server
+from support.process import ServerProcess, serving
 from support.programs import needs
+from support.proxies import (
+    HAPROXY,
+    SHIPPED,
+    HaProxy,
+    haproxy,
+    haproxy_version,
+    statuses_beside_a_stranger,
+)
 from support.raw_socket import RawSocket
-from support.shared_connections import statuses_beside_a_stranger
-from support.shared_service import SharedService, shared_service
 from support.tls import self_signed_certificate
 from support.waiting import within
 
@@ -29,7 +35,7 @@ EXPLAINED = SHIPPED.parent.parent / "docs/errors.md"
 
 SERVED = [200, 200, 201, 201] * 9
 
-runs_haproxy = pytest.mark.skipif(PROGRAM is None, reason=needs("haproxy"))
+runs_haproxy = pytest.mark.skipif(HAPROXY is None, reason=needs("haproxy"))
 
 
 # Responses of HAProxy itself
@@ -69,28 +75,27 @@ def assert_is_error(status: int, fields: httpx.Headers, text: str) -> None:
 @pytest.fixture(scope="module")
 def database() -> Iterator[PostgresServer]:
     """A server that a test may stop; it starts it again."""
-    server = PostgresServer(fsync="off")
-    yield server
-    server.remove()
+    with postgres_server(fsync="off") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
 def service(
     tmp_path_factory: pytest.TempPathFactory, database: PostgresServer
-) -> Iterator[SharedService]:
+) -> Iterator[ServerProcess]:
     options = ("--trusted-proxy", "127.0.0.1", "--database-timeout", "0.5")
     folder = tmp_path_factory.mktemp("service")
-    with shared_service(folder, database.new_store(), *options) as service:
+    with serving(folder, *options, database=database.new_store()) as service:
         yield service
 
 
 @pytest.fixture(scope="module")
-def token(service: SharedService) -> str:
+def token(service: ServerProcess) -> str:
     return service.issue()
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory, service: SharedService) -> Iterator[HaProxy]:
+def plain(tmp_path_factory: pytest.TempPathFactory, service: ServerProcess) -> Iterator[HaProxy]:
     with haproxy(tmp_path_factory.mktemp("haproxy"), service.port) as balancer:
         assert within(30, lambda: httpx.get(f"{balancer.url}/readyz").status_code == 200)
         yield balancer
@@ -147,7 +152,7 @@ def test_no_client_can_disrupt_the_connections_that_haproxy_shares(
 
 @runs_haproxy
 def test_a_request_keeps_its_id_from_the_client_to_the_log(
-    service: SharedService, client: httpx.Client
+    service: ServerProcess, client: httpx.Client
 ) -> None:
     given = [
         client.get("/pets", headers={"X-Request-Id": sent}).headers["X-Request-Id"]
@@ -188,7 +193,7 @@ def test_an_instance_that_fails_during_a_request_gives_an_ordinary_error(
 
 @runs_haproxy
 def test_a_connection_with_incomplete_headers_is_closed_like_the_service_does(
-    tmp_path: Path, service: SharedService
+    tmp_path: Path, service: ServerProcess
 ) -> None:
     soon = {"timeout http-request": "100ms"}
     with (
@@ -232,7 +237,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def secure(
-    tmp_path_factory: pytest.TempPathFactory, service: SharedService, certificate: Path
+    tmp_path_factory: pytest.TempPathFactory, service: ServerProcess, certificate: Path
 ) -> Iterator[HaProxy]:
     with haproxy(tmp_path_factory.mktemp("haproxy"), service.port, certificate) as balancer:
         yield balancer

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -17,6 +18,7 @@ from support.deploy_files import (
     Instruction,
     image_settings,
     image_stages,
+    read_yaml,
     settings_of,
     words_of,
 )
@@ -118,3 +120,29 @@ def test_the_container_is_healthy_while_the_service_is_ready(
         )
     assert [asked.target for asked in service.asked] == ["/readyz"] * len(responses)
     assert (ran.returncode == 0) == is_healthy
+
+
+OURS = "petstore"
+PINNED = re.compile(r"[a-z/]+:[0-9][a-z0-9.-]*@sha256:[0-9a-f]{64}")
+
+
+def images() -> list[str]:
+    """Return every image that is named in ``deploy/``, in either way of writing one."""
+    bases = [words_of(stage, "FROM")[0] for stage in image_stages()]
+    services = [service["image"] for service in read_yaml("compose.yaml")["services"].values()]
+    written = [
+        image
+        for path in sorted(DEPLOY.glob("**/*.yaml"))
+        for image in re.findall(r"^ *(?:- )?image: *(\S+)$", path.read_text(), re.MULTILINE)
+    ]
+    return sorted({*bases, *services, *written} - {OURS})
+
+
+@pytest.mark.parametrize("image", images())
+def test_a_third_party_image_is_pinned_by_tag_and_digest(image: str) -> None:
+    assert PINNED.fullmatch(image)
+
+
+def test_every_third_party_image_is_checked() -> None:
+    names = {image.partition(":")[0] for image in images()}
+    assert names == {"python", "haproxy", "postgres", "valkey/valkey"}

@@ -85,11 +85,8 @@ def test_a_mistake_fails_validation(change: dict[str, Any]) -> None:
         check(described)
 
 
-def test_every_manifest_is_applied() -> None:
+def test_every_manifest_is_applied_with_the_version_of_this_source() -> None:
     assert sorted(resource("kustomization")["resources"]) == FILES
-
-
-def test_the_manifests_have_the_version_of_this_source() -> None:
     (image,) = resource("kustomization")["images"]
     assert image == {"name": CONTAINER["image"], "newTag": __version__}
 
@@ -147,17 +144,17 @@ def test_some_pods_are_always_available() -> None:
     assert replicas > resource("disruption-budget")["spec"]["maxUnavailable"]
     assert DEPLOYMENT["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
     assert "replicas" not in DEPLOYMENT
-
-
-def test_a_node_can_be_drained_while_the_database_is_down() -> None:
+    # A node can be drained while the database is down.
     assert resource("disruption-budget")["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
 
 
-def test_the_database_accepts_the_connections_of_all_pods() -> None:
+def test_the_autoscaler_has_a_metric_and_the_database_takes_all_its_pods() -> None:
     found = settings()
     # While an update is rolled out, there is one more.
     pods = resource("autoscaler")["spec"]["maxReplicas"] + 1
     assert pods * found.workers * found.database_connections <= POSTGRES_CONNECTIONS
+    (metric,) = resource("autoscaler")["spec"]["metrics"]
+    assert metric["resource"]["name"] in CONTAINER["resources"]["requests"]
 
 
 def test_a_pod_has_no_more_rights_than_it_needs() -> None:
@@ -198,11 +195,6 @@ def test_temporary_files_of_a_pod_are_on_a_disk() -> None:
     mounted = {mount["mountPath"]: mount["name"] for mount in CONTAINER["volumeMounts"]}
     (volume,) = (each for each in POD["volumes"] if each["name"] == mounted["/tmp"])  # noqa: S108
     assert list(volume["emptyDir"]) == ["sizeLimit"]
-
-
-def test_the_metric_of_the_autoscaler_has_a_resource_request() -> None:
-    (metric,) = resource("autoscaler")["spec"]["metrics"]
-    assert metric["resource"]["name"] in CONTAINER["resources"]["requests"]
 
 
 def test_no_proxy_is_trusted_until_an_overlay_names_the_ingress() -> None:

@@ -7,20 +7,17 @@ from pathlib import Path
 import pytest
 
 from petstore.console.console import PAGES
-from support.nginx import GUIDE, PROGRAM, nginx
+from support.process import ServerProcess, serving
 from support.programs import needs
-from support.shared_connections import statuses_beside_a_stranger
-from support.shared_service import SharedService, shared_service
+from support.proxies import GUIDE, NGINX, nginx, statuses_beside_a_stranger
 
-runs_nginx = pytest.mark.skipif(PROGRAM is None, reason=needs("nginx"))
+runs_nginx = pytest.mark.skipif(NGINX is None, reason=needs("nginx"))
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedService]:
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     folder = tmp_path_factory.mktemp("service")
-    with shared_service(
-        folder, f"sqlite:///{folder}/petstore.db", "--trusted-proxy", "127.0.0.1"
-    ) as service:
+    with serving(folder, "--trusted-proxy", "127.0.0.1") as service:
         yield service
 
 
@@ -31,7 +28,7 @@ def test_nginx_passes_every_form_that_the_console_takes() -> None:
 
 @runs_nginx
 def test_no_client_can_disrupt_the_connections_that_nginx_shares(
-    tmp_path: Path, service: SharedService
+    tmp_path: Path, service: ServerProcess
 ) -> None:
     with nginx(tmp_path, service.port) as url:
         assert statuses_beside_a_stranger(url, service.issue()) == [200, 201] * 9

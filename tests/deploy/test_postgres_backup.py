@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner
 
 from petstore.cli.main import main
-from petstore.pets.model import NewPet
+from petstore.pets.model import NewPet, Pet
 from support.changes import create_pet
 from support.full_stores import contents, make_full_store, query
 from support.postgres import PostgresServer, programs
-from support.postgres_stores import open_postgres_store
+from support.stores import open_store
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/moving.md").read_text()
@@ -65,8 +65,8 @@ def store(postgres_url: str, tmp_path: Path) -> str:
 
 
 async def add_pet(url: str) -> int:
-    async with open_postgres_store(url) as store:
-        pet = await store.write(create_pet(NewPet("Later", 1), strict_categories=False))
+    async with open_store(url) as store:
+        pet: Pet = await store.write(create_pet(NewPet("Later", 1), strict_categories=False))
     return pet.id
 
 

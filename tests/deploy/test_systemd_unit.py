@@ -41,11 +41,6 @@ def test_the_settings_are_valid_and_the_database_is_in_a_writable_directory() ->
     assert value("WorkingDirectory") == str(state)
 
 
-def test_temporary_files_are_private_and_on_a_disk() -> None:
-    assert "TMPDIR=/var/tmp" in values("Environment")
-    assert value("PrivateTmp") == "yes"
-
-
 def test_the_stop_timeout_exceeds_the_shutdown_timeout() -> None:
     settings = its_settings()
     assert settings.shutdown_timeout < int(value("TimeoutStopSec"))
@@ -91,10 +86,6 @@ def test_the_service_restarts_unless_its_configuration_is_invalid(tmp_path: Path
     assert petstore("serve", "--database", gone, cwd=tmp_path).returncode not in {0, of_no_use}
 
 
-def test_the_file_descriptor_limit_allows_all_connections() -> None:
-    assert int(value("LimitNOFILE")) > settings_of({}).max_connections
-
-
 def test_the_unit_has_minimal_privileges() -> None:
     assert value("User") not in {"", "root"}
     assert value("ProtectSystem") == "strict"
@@ -102,7 +93,9 @@ def test_the_unit_has_minimal_privileges() -> None:
     for name in ("NoNewPrivileges", "PrivateTmp", "PrivateDevices", "ProtectHome"):
         assert value(name) == "yes"
     assert values("ReadWritePaths") == []
+    assert "TMPDIR=/var/tmp" in values("Environment")  # private, and on a disk
 
 
-def test_the_journal_drops_no_request_lines() -> None:
+def test_the_limits_allow_all_connections_and_all_request_lines() -> None:
+    assert int(value("LimitNOFILE")) > settings_of({}).max_connections
     assert value("LogRateLimitIntervalSec") == "0"

@@ -19,6 +19,7 @@ def test_a_plan_has_the_specified_limits(
     plan: PlanName, per_minute: int | None, per_day: int | None, limits: tuple[int, int]
 ) -> None:
     assert limits_of(plan, per_minute, per_day) == limits
+    assert UNLIMITED == 2_147_483_647
 
 
 @pytest.mark.parametrize(

@@ -115,9 +115,7 @@ async def test_a_change_is_no_other_one_once_it_is_published(store: Store, shows
     assert await shows(ALL) == [True]
 
 
-async def test_concurrent_callers_learn_of_what_was_committed_before(
-    store: Store, shows: Watch
-) -> None:
+async def test_concurrent_callers_learn_of_earlier_commits(store: Store, shows: Watch) -> None:
     for number in range(1, 4):
         before = asyncio.gather(*(shows.changes.catch_up() for _ in range(3)))
         await asyncio.sleep(0)

@@ -20,9 +20,8 @@ from petstore.webhooks.signing import secret_text
 from petstore_client import NoResponse
 from support.observed import read_metrics
 from support.odd_service import HANG_UP, SILENCE, error, odd_service, response
-from support.process import free_port
+from support.process import StartServer, free_port
 from support.receiver import Receiving, receiving
-from support.servers import StartServer
 from support.shop import Shop
 from support.waiting import within
 
@@ -36,6 +35,7 @@ EVENT: dict[str, Any] = {
     "sequence": 41,
     "data": {"id": 7, "name": "Bello ☃", "categoryId": 1},
     "previous": {"status": "pending", "name": "Bella"},
+    "actor": {"type": "service"},
 }
 
 
@@ -99,17 +99,7 @@ def listening(folder: Path, shop: Shop, *options: str) -> Iterator[Listener]:
 
 @pytest.mark.parametrize(
     "url",
-    [
-        *(
-            "localhost:3000",
-            "ftp://localhost",
-            "http://",
-            "http://a:99999",
-            "http://u:s3cret@a",
-            "x y",
-        ),
-        *("x y", "http://a..b", "http://a/\xe9", "http://a/?\udce9"),
-    ],
+    ["localhost:3000", "http://u:s3cret@a", "http://a/?\udce9"],
 )
 def test_an_invalid_address_is_refused(shop: Shop, url: str) -> None:
     words = shop.fail("events", "listen", "--forward-to", url, status=2)
@@ -170,9 +160,7 @@ def test_an_event_is_printed_in_one_safe_line(changes: dict[str, Any], ending: s
         (("--resource", "pet/17", "--from-start"), "resource=pet%2F17&limit=100"),
     ],
 )
-def test_the_command_says_that_it_listens_and_to_which_events(
-    options: tuple[str, ...], query: str
-) -> None:
+def test_the_command_says_that_it_listens(options: tuple[str, ...], query: str) -> None:
     with odd_service(feed(), error(403)) as service:
         result = Shop(service.url, "a-key")("events", "listen", *options)
     assert result.stderr.splitlines()[0] == "Listening for events; Ctrl-C ends it."
@@ -246,9 +234,7 @@ def test_an_event_id_that_does_not_fit_a_header_is_skipped(name: str) -> None:
         (b"HTTP/1.1 204\r\n\r\n", "204"),
     ],
 )
-def test_a_misbehaving_receiver_does_not_stop_the_command(
-    reaction: bytes | None, outcome: str
-) -> None:
+def test_a_misbehaving_receiver_does_not_stop_it(reaction: bytes | None, outcome: str) -> None:
     with odd_service(reaction) as receiver:
         assert Receiver(receiver.url, bytes(32), 0.05).send(EVENT) == outcome
 
@@ -264,9 +250,7 @@ def verified(receiver: Receiving, secret: str) -> list[dict[str, Any]]:
     return [Webhook(secret).verify(each.body, each.headers) for each in receiver.deliveries]
 
 
-def test_no_event_is_lost_or_repeated_when_the_service_is_killed(
-    start: StartServer, tmp_path: Path
-) -> None:
+def test_a_kill_of_the_service_loses_no_event(start: StartServer, tmp_path: Path) -> None:
     port = free_port()
     server = start("--metrics-port", str(port))
     shop = Shop(server.url, server.issue())

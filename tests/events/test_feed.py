@@ -17,7 +17,7 @@ from support.history import published
 from support.stores import open_store
 from support.waiting import eventually
 
-pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+pytestmark = pytest.mark.anyio
 
 PETS = frozenset({"pet.created", "key.banned"})
 LONG = 30.0
@@ -83,6 +83,7 @@ def waiting(
     )
 
 
+@pytest.mark.each_database
 async def test_an_event_committed_by_another_process_wakes_waiting_clients(
     feed: Feed, watched: Watched, address: str
 ) -> None:
@@ -98,6 +99,7 @@ async def test_an_existing_event_ends_the_wait_at_once(feed: Feed, store: Store)
     assert await waiting(feed)
 
 
+@pytest.mark.each_database
 async def test_an_event_of_another_type_or_key_wakes_no_client(
     feed: Feed, store: Store, watched: Watched
 ) -> None:
@@ -141,9 +143,7 @@ async def test_an_event_that_a_client_has_read_does_not_wake_it(
     assert await waiter
 
 
-async def test_a_client_with_an_older_cursor_that_joins_during_a_query_is_served(
-    store: Store,
-) -> None:
+async def test_an_older_cursor_that_joins_during_a_query_is_served(store: Store) -> None:
     """The look that is under way does not find what they have yet to read."""
     entered, may_end = asyncio.Event(), asyncio.Event()
 
@@ -192,9 +192,7 @@ async def test_a_client_that_disconnects_is_removed(feed: Feed, watched: Watched
     await eventually(lambda: feed.waiting == 0)
 
 
-async def test_waiting_clients_survive_a_database_outage(
-    feed: Feed, watched: Watched, store: Store
-) -> None:
+async def test_a_wait_survives_an_outage(feed: Feed, watched: Watched, store: Store) -> None:
     watched.failures = 5
     waiter = waiting(feed)
     await eventually(lambda: not watched.failures)
@@ -202,9 +200,7 @@ async def test_waiting_clients_survive_a_database_outage(
     assert await waiter
 
 
-async def test_a_stopping_process_ends_current_and_later_waits(
-    feed: Feed, watched: Watched
-) -> None:
+async def test_a_stopping_process_ends_all_waits(feed: Feed, watched: Watched) -> None:
     waiters = [waiting(feed) for _ in range(3)]
     await seen(watched)
     feed.release()
@@ -225,6 +221,7 @@ async def test_a_thousand_waiting_clients_share_one_query(
     assert watched.queries - before < 100
 
 
+@pytest.mark.each_database
 async def test_a_cursor_beyond_the_newest_event_does_not_end_a_wait(
     feed: Feed, watched: Watched, store: Store
 ) -> None:
@@ -264,7 +261,7 @@ async def test_whoever_waits_looks_again_once_a_key_or_a_person_has_changed(
     waiters = [waiting(feed, types=types) for types in (PETS, frozenset[str](), PETS)]
     await seen(watched)
     assert not any(waiter.done() for waiter in waiters)
-    feed.look_at_callers()
+    feed.recheck_callers()
     assert await asyncio.gather(*waiters) == [True, True, True]
     again = waiting(feed)
     await seen(watched)

@@ -10,10 +10,12 @@ from petstore.events.model import (
     IN_FEED,
     START,
     Event,
+    NewEvent,
     Position,
     new_event_id,
     readable_types,
     resource_event,
+    type_description,
 )
 from petstore.keys.model import SCOPES, Scope
 from petstore.pets.model import Pet
@@ -77,3 +79,17 @@ def test_a_scope_allows_events_of_its_resources_and_of_the_key(
     read = {kind.partition(".")[0] for kind in readable_types(frozenset({scope}))}
     assert read == resources | of_key
     assert readable_types(frozenset(SCOPES)) == frozenset(EVENT_TYPES)
+
+
+def test_the_feed_starts_before_its_first_event() -> None:
+    assert (START.sequence, START.mark) == (0, bytes(4))
+
+
+def test_an_event_names_its_resource() -> None:
+    assert resource_event("pet.created", BELLA) == NewEvent("pet.created", "pet/7", BELLA)
+
+
+def test_the_description_of_types_says_that_more_will_follow() -> None:
+    assert type_description(("pet.created", "key.banned")) == (
+        "One of `pet.created`, `key.banned`. More will follow: ignore types that you do not know."
+    )

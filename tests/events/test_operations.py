@@ -148,9 +148,7 @@ async def test_an_empty_page_has_a_link_to_what_comes_later(service: Service) ->
 
 
 @pytest.mark.each_database
-async def test_the_list_ends_at_the_newest_event_and_goes_on_later_behind_it(
-    service: Service,
-) -> None:
+async def test_the_list_ends_at_the_newest_event_and_resumes_there(service: Service) -> None:
     key = await service.issue()
     await add_pets(service, key.token, 5)
     await published(service, key.token, 6)
@@ -252,9 +250,7 @@ async def test_a_key_that_becomes_invalid_during_a_long_poll_gets_no_events(
     assert_error(await task, status, code)
 
 
-async def test_a_key_that_loses_a_scope_during_a_long_poll_gets_no_events_of_it(
-    service: Service,
-) -> None:
+async def test_a_key_that_loses_a_scope_gets_no_events_of_it(service: Service) -> None:
     key, other = await service.issue(), await service.issue()
     anything = await waiting(service, key.token)
     asked_for = await waiting(service, key.token, type="pet.created")

@@ -90,15 +90,7 @@ async def test_too_many_changes_are_reported_as_unknown(service: Service, staff:
     assert response.json() == {"cursor": await newest(staff), "resources": None}
 
 
-async def test_changes_after_an_expired_cursor_are_reported_as_unknown(staff: Visitor) -> None:
-    await staff.submit("/pets", **BELLA)
-    response = await changes(staff, "AAAAAAAAAAEAAAAA")  # of another history
-    assert response.json() == {"cursor": await newest(staff), "resources": None}
-
-
-async def test_rights_that_are_removed_during_the_wait_are_checked(
-    service: Service, staff: Visitor
-) -> None:
+async def test_rights_are_checked_after_the_wait(service: Service, staff: Visitor) -> None:
     store, clock = service.store, service.clock
     visitors = [await signed_in(service) for _ in range(4)]
     waits = [await waiting(service, visitor) for visitor in visitors]

@@ -203,9 +203,7 @@ async def test_a_feed_begins_where_nothing_is_missing(aged: Store) -> None:
     assert sequences(await followed(aged, of())) == [6]
 
 
-async def test_a_place_before_a_gap_is_expired_unless_nothing_wanted_is_missing(
-    aged: Store,
-) -> None:
+async def test_a_place_before_a_gap_is_expired_if_something_is_missing(aged: Store) -> None:
     before = await last_position(aged, 4)
     assert before.sequence == 4
     for wanted in (ADMIN, of(), ADMIN._replace(actor="person/2")):

@@ -2,9 +2,8 @@
 
 from contextlib import ExitStack
 
-from support.process import ServerProcess
+from support.process import ServerProcess, StartServer
 from support.raw_socket import RawSocket
-from support.servers import StartServer
 from support.waiting import within
 
 BODY = b'{"name":"Bella","categoryId":1}'.ljust(60_000)

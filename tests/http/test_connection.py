@@ -32,6 +32,14 @@ def app() -> Echo:
 
 
 @pytest.fixture
+def free(app: Echo) -> Event:
+    """Lets the application respond once it is set."""
+    event = Event()
+    app.is_free = event.is_set
+    return event
+
+
+@pytest.fixture
 def server(app: Echo) -> Iterator[Served]:
     with served(app) as server:
         yield server
@@ -224,15 +232,15 @@ def test_the_size_of_the_headers_is_limited(server: Served, size: int, pieces: i
         assert connection.read_response().status == (200 if size == 15_000 else 431)
 
 
-def test_a_pipelined_request_waits_for_the_previous_response(server: Served, app: Echo) -> None:
-    free: list[bool] = []
-    app.is_free = lambda: bool(free)
+def test_a_pipelined_request_waits_for_the_previous_response(
+    server: Served, app: Echo, free: Event
+) -> None:
     with RawSocket(server.port) as connection:
         connection.send(GET * 3)
         assert within(30, lambda: len(app.seen) == 1)
         time.sleep(0.05)
         assert len(app.seen) == 1
-        free.append(True)
+        free.set()
         assert [connection.read_response().status for _ in range(3)] == [200] * 3
 
 
@@ -241,16 +249,16 @@ def in_memory(kind: type) -> int:
     return sum(isinstance(one, kind) for one in gc.get_objects())
 
 
-def test_requests_after_an_unfinished_one_are_not_parsed(server: Served, app: Echo) -> None:
-    free: list[bool] = []
-    app.is_free = lambda: bool(free)
+def test_requests_after_an_unfinished_one_are_not_parsed(
+    server: Served, app: Echo, free: Event
+) -> None:
     before = in_memory(Request)
     with RawSocket(server.port) as connection:
         connection.send(GET * 1_500)
         assert within(30, lambda: len(app.seen) == 1)
         time.sleep(0.05)
         parsed = in_memory(Request) - before
-        free.append(True)
+        free.set()
         assert parsed < 10
         assert {connection.read_response().status for _ in range(1_500)} == {200}
 
@@ -302,35 +310,22 @@ def test_a_large_body_is_not_read_ahead_of_the_application(server: Served) -> No
     assert ask(server, post(body)) == b"POST /x? " + body
 
 
-@pytest.mark.parametrize("data", [GET, post(b"hello", b"Expect: 100-continue\r\n")[:-5]])
-def test_a_client_that_has_disconnected_gets_no_response(
-    server: Served, app: Echo, data: bytes
+@pytest.mark.parametrize(
+    "data", [GET, post(b"hello", b"Expect: 100-continue\r\n")[:-5], post(b"hello")[:-2]]
+)
+def test_a_client_that_has_disconnected_gets_no_response_and_leaves_nothing_in_memory(
+    server: Served, app: Echo, free: Event, data: bytes
 ) -> None:
-    free: list[bool] = []
-    app.is_free, app.reads_at_once = (lambda: bool(free)), False
+    app.reads_at_once = False
     with socket.create_connection(("127.0.0.1", server.port)) as caller:
         caller.sendall(data)
         assert within(30, lambda: len(app.seen) == 1)
         reset_when_closed = struct.pack("ii", 1, 0)
         caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset_when_closed)
     time.sleep(0.05)
-    free.append(True)
-    assert ask(server, GET) == b"GET /? "
-
-
-def test_a_client_that_disconnects_within_a_body_leaves_nothing_in_memory(
-    server: Served, app: Echo
-) -> None:
-    free: list[bool] = []
-    app.is_free, app.reads_at_once = (lambda: bool(free)), False
-    with socket.create_connection(("127.0.0.1", server.port)) as caller:
-        caller.sendall(post(b"hello")[:-2])
-        assert within(30, lambda: len(app.seen) == 1)
-        reset_when_closed = struct.pack("ii", 1, 0)
-        caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset_when_closed)
-    time.sleep(0.05)
-    free.append(True)
+    free.set()
     assert within(30, lambda: in_memory(Connection) == 0)
+    assert ask(server, GET) == b"GET /? "
 
 
 def test_a_client_that_does_not_read_responses_is_disconnected(app: Echo) -> None:
@@ -478,14 +473,11 @@ def test_every_response_has_a_date(server: Served) -> None:
 
 
 def test_connect_opens_no_tunnel(server: Served) -> None:
-    with RawSocket(server.port) as connection:
-        connection.send(b"CONNECT example.org:80 HTTP/1.1\r\nHost: a\r\n\r\n")
-        assert connection.read_response().body == b"CONNECT example.org:80? "
+    data = b"CONNECT example.org:80 HTTP/1.1\r\nHost: a\r\n\r\n"
+    assert ask(server, data) == b"CONNECT example.org:80? "
 
 
-def test_a_stopping_server_finishes_only_running_requests(app: Echo) -> None:
-    free: list[bool] = []
-    app.is_free = lambda: bool(free)
+def test_a_stopping_server_finishes_only_running_requests(app: Echo, free: Event) -> None:
     with (
         served(app, seconds=60) as server,
         RawSocket(server.port) as idle,
@@ -496,7 +488,7 @@ def test_a_stopping_server_finishes_only_running_requests(app: Echo) -> None:
         assert within(30, lambda: len(app.seen) == 1)
         server.stop()
         assert idle.rest() == b""
-        free.append(True)
+        free.set()
         assert busy.read_response().status == 200
         server.thread.join(30)
         assert not server.thread.is_alive()
@@ -583,14 +575,15 @@ def is_ahead() -> bool:
     return any(one._is_paused and not one.awaits_turn for one in connections)  # noqa: SLF001
 
 
-def test_a_chunked_body_is_not_read_ahead_of_the_application(server: Served, app: Echo) -> None:
-    free: list[bool] = []
-    app.is_free, app.reads_at_once = (lambda: bool(free)), False
+def test_a_chunked_body_is_not_read_ahead_of_the_application(
+    server: Served, app: Echo, free: Event
+) -> None:
+    app.reads_at_once = False
     chunks = b"400\r\n" + b"x" * 1024 + b"\r\n"
     with RawSocket(server.port) as connection:
         connection.send(CHUNKED + chunks * 150 + b"0\r\n\r\n")
         assert within(30, lambda: app.seen and is_ahead())
-        free.append(True)
+        free.set()
         assert connection.read_response().body.count(b"x") == 150 * 1024 + 1
 
 
@@ -648,15 +641,13 @@ def test_an_application_error_closes_the_connection(
     assert "a response was not sent" in caplog.text
 
 
-def test_the_last_response_before_a_stop_is_not_cut_off(app: Echo) -> None:
-    free: list[bool] = []
-    app.is_free = lambda: bool(free)
+def test_the_last_response_before_a_stop_is_not_cut_off(app: Echo, free: Event) -> None:
     app.size = 300_000
     with served(app) as server, RawSocket(server.port) as connection:
         connection.send(GET * 3_000)
         assert within(30, lambda: len(app.seen) == 1)
         server.stop()
-        free.append(True)
+        free.set()
         assert len(connection.read_response().body) > 300_000
 
 

@@ -13,7 +13,7 @@ import pytest
 from petstore.categories.model import CategoryCreate
 from petstore.clock import DAY, SECOND
 from petstore.databases.contract import Statement
-from petstore.databases.retention import prune_all
+from petstore.databases.schema import prune_all
 from petstore.imports.model import MAX_UNFINISHED
 from support.changes import create_category, without_event
 from support.error_body import assert_error
@@ -180,9 +180,7 @@ async def test_refused_rows_can_be_sent_again(service: Service, token: str) -> N
     assert (await whole(service, token, again["id"]))["added"] == 1
 
 
-async def test_a_list_without_a_header_is_taken_as_somebody_says(
-    service: Service, token: str
-) -> None:
+async def test_a_list_without_a_header_is_decided_about(service: Service, token: str) -> None:
     found = await sent(service, token, "Dogs,Rex\nCats,Mia\n")
     assert found["hasHeader"] is False
     assert found["preview"]["added"] == 0
@@ -265,9 +263,7 @@ async def test_an_edited_export_is_told_by_its_ids(service: Service, token: str)
 
 
 @pytest.mark.each_database
-async def test_an_undo_deletes_what_nobody_touched_and_says_what_stays(
-    service: Service, token: str
-) -> None:
+async def test_an_undo_deletes_what_nobody_touched(service: Service, token: str) -> None:
     text = "name,category,status\nRex,Dogs,available\nMia,Cats,available\nTom,Cats,available\n"
     text += "Bob,Dogs,available\n"
     found = await sent(service, token, text)
@@ -347,9 +343,7 @@ async def test_a_caller_has_at_most_twenty_unfinished_imports(service: Service, 
     assert (await send(service, token, many(1, "One more"))).status_code == 201
 
 
-async def test_a_disk_without_room_is_a_503_and_not_the_fault_of_the_file(
-    service: Service, token: str
-) -> None:
+async def test_a_disk_without_room_is_a_503(service: Service, token: str) -> None:
     found = await sent(service, token, "name,category\n" + "Rex,Wolves\n" * 5_000)
     with full_disk():
         responses = [
@@ -381,9 +375,7 @@ async def test_a_retry_gets_the_first_response(service: Service, token: str) -> 
 
 
 @pytest.mark.each_database
-async def test_an_import_is_kept_for_seven_days_after_its_last_use(
-    service: Service, token: str
-) -> None:
+async def test_an_import_is_kept_for_seven_days(service: Service, token: str) -> None:
     used = await sent(service, token, many(1, "Used"))
     await sent(service, token, many(1, "Forgotten"))
     service.clock.advance(4 * DAY // SECOND)
@@ -411,9 +403,7 @@ async def test_a_key_has_at_most_four_files_on_their_way(service: Service, token
     assert statuses == [201] * 4 + [429]
 
 
-async def test_one_file_is_read_at_a_time_and_batches_do_not_wait_for_it(
-    service: Service, token: str
-) -> None:
+async def test_one_file_is_read_at_a_time(service: Service, token: str) -> None:
     with await service.app.services.admission.readings.take("somebody else"):
         sending = asyncio.create_task(send(service, token, many(1)))
         others = [(await service.issue()).token for _ in range(3)]

@@ -211,6 +211,8 @@ async def test_if_match_with_this_version_allows_the_change(send: Send) -> None:
             response = await send("PATCH", "/pets/1", json=patch, headers=headers)
             assert response.json()["name"] == patch["name"]
             tag = etag(response)
+    several = [("If-Match", OTHER), ("If-Match", tag)]
+    assert (await send("PATCH", "/pets/1", json={"name": "Max"}, headers=several)).is_success
 
 
 @resources
@@ -242,13 +244,6 @@ async def test_if_match_with_another_version_changes_nothing(
             assert "ETag" not in response.headers
     again = await send("GET", path)
     assert (again.status_code, again.content, etag(again)) == (200, shown.content, tag)
-
-
-async def test_several_if_match_fields_are_one_list(send: Send) -> None:
-    tag = await add(send)
-    headers = [("If-Match", OTHER), ("If-Match", tag)]
-    response = await send("PATCH", "/pets/1", json={"name": "Max"}, headers=headers)
-    assert response.status_code == 200
 
 
 async def test_if_match_is_evaluated_before_a_conflict_is_found(send: Send) -> None:

@@ -1,4 +1,4 @@
-"""Liveness and readiness."""
+"""Liveness and readiness, also while a process drains."""
 
 import asyncio
 from pathlib import Path
@@ -16,20 +16,18 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.parametrize(("path", "status"), [("/healthz", "alive"), ("/readyz", "ready")])
-async def test_health_checks_need_no_key(service: Service, path: str, status: str) -> None:
-    response = await service.request("GET", path)
+async def test_health_checks_need_no_key_and_count_against_none(
+    service: Service, path: str, status: str
+) -> None:
+    key = await service.issue(per_minute=5)
+    response = await service.request("GET", path, key.token)
+    other = await service.request("GET", "/v1/pets", key.token)
+    assert other.headers["X-RateLimit-Remaining"] == "4"
+    assert (await service.request("GET", path)).json() == response.json()
     assert response.status_code == 200
     assert response.json() == {"status": status}
     assert "X-RateLimit-Limit" not in response.headers
     assert response.headers["X-Content-Type-Options"] == "nosniff"
-
-
-async def test_health_checks_do_not_count_against_a_limit(service: Service) -> None:
-    key = await service.issue(per_minute=5)
-    for _ in range(5):
-        await service.request("GET", "/healthz", key.token)
-    response = await service.request("GET", "/v1/pets", key.token)
-    assert response.headers["X-RateLimit-Remaining"] == "4"
 
 
 async def test_a_service_that_cannot_reach_redis_is_still_ready(database: Path) -> None:
@@ -69,3 +67,34 @@ async def test_all_concurrent_health_checks_report_a_missing_database(database: 
         requests = (service.request("GET", "/readyz") for _ in range(3))
         for response in await asyncio.gather(*requests):
             assert_error(response, 503, "service_unavailable")
+
+
+async def test_a_draining_process_is_alive_but_not_ready(service: Service) -> None:
+    service.app.shut_down()
+    ready = await service.request("GET", "/readyz")
+    assert (ready.status_code, ready.json()) == (503, {"status": "stopping"})
+    live = await service.request("GET", "/healthz")
+    assert (live.status_code, live.json()) == (200, {"status": "alive"})
+
+
+async def test_a_draining_process_closes_the_connection_with_every_response(
+    service: Service,
+) -> None:
+    key = await service.issue()
+    pet = {"name": "Bella", "categoryId": 1}
+    requests = [
+        ("GET", "/v1/pets", 200),
+        ("HEAD", "/docs", 307),
+        ("POST", "/v1/pets", 201),
+        ("DELETE", "/v1/pets/1", 204),
+        ("GET", "/v1/pets/1", 404),
+        ("GET", "/nowhere", 404),
+    ]
+    before = await service.request("GET", "/v1/pets", key.token)
+    assert "Connection" not in before.headers
+    service.app.shut_down()
+    for method, path, status in requests:
+        body = pet if method == "POST" else None
+        response = await service.request(method, path, key.token, json=body)
+        assert response.status_code == status
+        assert response.headers.get_list("Connection") == ["close"]

@@ -16,7 +16,6 @@ from support.service import Service, running_service
 pytestmark = pytest.mark.anyio
 
 PATH = "/v1/openapi.json"
-GZIP = {"Accept-Encoding": "gzip"}
 
 
 async def get(service: Service, method: str = "GET", **headers: str) -> httpx.Response:
@@ -53,13 +52,6 @@ async def test_the_document_is_compressed_for_a_client_that_accepts_it(service: 
     assert compressed.headers["Content-Encoding"] == "gzip"
     assert int(compressed.headers["Content-Length"]) < len(whole.content) / 8
     assert compressed.json() == whole.json()
-
-
-async def test_head_has_the_headers_of_get(service: Service) -> None:
-    head, whole = await get(service, "HEAD", **GZIP), await get(service, **GZIP)
-    assert head.content == b""
-    for name in ("ETag", "Content-Length", "Content-Encoding", "Cache-Control", "Vary"):
-        assert head.headers[name] == whole.headers[name]
 
 
 async def test_the_document_names_the_host_of_the_request(service: Service) -> None:

@@ -4,6 +4,7 @@ import io
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import msgspec
@@ -11,9 +12,10 @@ import pytest
 
 from petstore.app import create_app
 from petstore.backends import database_of
-from petstore.clock import DAY, SECOND
+from petstore.clock import DAY, SECOND, utc_second
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.interface.messages import limit_reached, rate_limit_headers
+from petstore.keys.store import get_key
 from petstore.limits.admission import KEY
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import NEVER, Decision
@@ -24,6 +26,7 @@ from support.keys import issue
 from support.manual_clock import ManualClock
 from support.redis_limiters import TimedClient, redis_limiter
 from support.redis_server import RedisServer
+from support.service import Service, running_service
 
 pytestmark = pytest.mark.anyio
 
@@ -136,3 +139,26 @@ async def test_the_usage_of_today_is_counted_by_the_clock_of_the_limiter(
     counted = "2026-12-02" if ahead < 0 else "2026-12-01"
     assert usage["days"][-1] == {"date": counted, "requests": 1}
     assert usage["day"]["reset"] == there() // DAY * DAY // SECOND + DAY // SECOND
+
+
+async def test_the_seconds_to_a_reset_are_counted_from_the_decision(database: Path) -> None:
+    """It is older than the headers where a body took its time; so nobody comes too early."""
+    async with running_service(database) as service:
+        key = await service.issue("free")
+
+        async def slow_body() -> Any:
+            yield b'{"name": "Bella",'
+            service.clock.advance(90)
+            yield b'"categoryId": 1}'
+
+        response = await service.request("POST", "/v1/pets", key.token, content=slow_body())
+        assert response.status_code == 201
+        assert response.headers["RateLimit"].startswith('"minute";r=59;t=60, ')
+
+
+async def test_a_usage_request_updates_the_last_use_of_the_key(service: Service) -> None:
+    key = await service.issue("free")
+    await service.request("GET", "/v1/usage", key.token)
+    await service.limiter.save()
+    seen = await get_key(service.store, key.id, None, service.clock)
+    assert seen.last_used_at == utc_second(service.clock())

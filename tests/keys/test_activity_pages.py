@@ -45,9 +45,7 @@ async def test_only_administrators_see_the_activity(service: Service) -> None:
 
 
 @pytest.mark.each_database
-async def test_the_activity_tells_who_did_what_with_the_newest_first(
-    service: Service, ada: Visitor
-) -> None:
+async def test_the_activity_tells_who_did_what(service: Service, ada: Visitor) -> None:
     grace = await signed_in_person(service, "clerk", "Grace")
     await changed(grace, "/pets", **BELLA)
     service.clock.advance(1)
@@ -90,7 +88,7 @@ async def test_an_order_and_its_pet_are_one_line(service: Service, ada: Visitor)
         "Ada reserved Bella with order 1",
     ]
     assert told(await ada.get("/activity", kind="order")) == [
-        "The service cancelled order 3, because nobody approved it in time",
+        "The service cancelled order 3, because it was not approved in time",
         "Ada placed order 3 for Bella",
         "Ada delivered order 2",
         "Ada approved order 2",
@@ -143,11 +141,15 @@ async def test_earlier_activity_is_on_further_pages_with_the_same_filters(ada: V
 
 
 @pytest.mark.parametrize(("pets", "rest"), [(2, "1 more change"), (30, "29 more changes")])
-async def test_an_import_is_one_line(ada: Visitor, pets: int, rest: str) -> None:
+async def test_an_import_and_its_undo_are_a_line_each(ada: Visitor, pets: int, rest: str) -> None:
     content = b"name,categoryId,status\n" + b"Rex,1,\n" * pets
     sent = await ada.post("/import", files={"file": ("pets.csv", content, "text/csv")})
-    await changed(ada, sent.headers["location"].removeprefix("/console") + "/run")
-    assert told(await ada.get("/activity", kind="pet")) == [f"Ada added Rex and {rest}"]
+    path = sent.headers["location"].removeprefix("/console")
+    await changed(ada, f"{path}/run")
+    added = f"Ada added Rex and {rest}"
+    assert told(await ada.get("/activity", kind="pet")) == [added]
+    await changed(ada, f"{path}/undo")
+    assert told(await ada.get("/activity", kind="pet")) == [f"Ada deleted Rex and {rest}", added]
 
 
 async def test_no_change_hides_behind_another_kind_with_the_same_request_id(
@@ -185,9 +187,7 @@ async def test_what_a_person_did_long_ago_is_found_at_once(service: Service, ada
     assert "No earlier changes are on record." in words(rest)
 
 
-async def test_each_change_of_a_key_or_a_person_is_told_in_words(
-    service: Service, ada: Visitor
-) -> None:
+async def test_each_change_of_keys_and_people_is_told(service: Service, ada: Visitor) -> None:
     key = await service.issue(name="Till")
     await change(service.store, service.clock, key.id, allowed_networks=("10.0.0.0/8",))
     await change(service.store, service.clock, key.id, plan="pro", allowed_networks=())
@@ -206,7 +206,7 @@ async def test_each_change_of_a_key_or_a_person_is_told_in_words(
         "Ada disabled the person Grace",
         f"Ada renamed Hopper to the person Grace and {role} from clerk to viewer",
         "Grace renamed Grace to the person Hopper",
-        "The operator made a password link for the person Grace",
+        "The operator created a password link for the person Grace",
         "The operator added the person Grace",
         "The operator lifted the ban of the key Till",
         f"The operator changed the plan {of} from enterprise to pro and removed the networks {of}",

@@ -61,9 +61,7 @@ async def test_an_invalid_token_is_refused(ring: ApiKeyCache, token: bytes) -> N
     assert await ring.find(token) is None
 
 
-async def test_a_typo_is_refused_without_a_database_query(
-    ring: ApiKeyCache, store: WatchedStore
-) -> None:
+async def test_a_typo_is_refused_without_a_query(ring: ApiKeyCache, store: WatchedStore) -> None:
     token = new_token("production")
     assert not await opens(ring, token[:-1] + ("a" if token[-1] == "b" else "b"))
     assert store.reads == 0

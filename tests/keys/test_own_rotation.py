@@ -99,9 +99,7 @@ async def test_a_token_that_an_administrator_has_replaced_cannot_rotate(
 
 
 @pytest.mark.parametrize("ends", ["rotated", "revoked", "elsewhere"])
-async def test_a_rotation_that_was_begun_before_the_token_ended_is_refused(
-    address: str, ends: str
-) -> None:
+async def test_a_rotation_by_a_token_that_just_ended_is_refused(address: str, ends: str) -> None:
     async with running_service(address, key_refresh_seconds=60) as service:
         owner = await service.issue(scopes=frozenset())
         # In memory from now on, as it was.
@@ -209,9 +207,7 @@ async def test_of_concurrent_rotations_by_two_processes_one_succeeds(
 
 
 @pytest.mark.each_database
-async def test_a_retry_rotates_nothing_and_shows_no_token(
-    service: Service, owner: KeyWithToken
-) -> None:
+async def test_a_retry_neither_rotates_nor_shows(service: Service, owner: KeyWithToken) -> None:
     second = await new_token(service, owner.token, json=FOR_AN_HOUR, headers=A_NAME)
     for token in (owner.token, second):
         again = await rotate_own(service, token, json=FOR_AN_HOUR, headers=A_NAME)

@@ -43,9 +43,7 @@ class TestCreating:
             assert token not in (await staff.get(page)).text
         assert token not in service.log.getvalue().decode()
 
-    async def test_a_form_sent_twice_creates_one_key_and_shows_its_token_once(
-        self, staff: Visitor
-    ) -> None:
+    async def test_a_form_sent_twice_creates_one_key(self, staff: Visitor) -> None:
         form = form_to(await staff.get("/keys/new"), "/keys").fields | TILL
         await staff.post("/keys", **form)
         refused = await staff.post("/keys", **form)
@@ -66,9 +64,7 @@ class TestCreating:
 
 
 class TestChanging:
-    async def test_only_edited_fields_change_and_undo_restores_them(
-        self, staff: Visitor, service: Service
-    ) -> None:
+    async def test_undo_restores_edited_fields(self, staff: Visitor, service: Service) -> None:
         ends_at = service.clock() + 30 * DAY + 5 * MINUTE
         key_id = (await issue(service.store, service.clock, expires_at=ends_at)).id
         before = await get_key(service.store, key_id, None, service.clock)
@@ -111,7 +107,7 @@ class TestChanging:
         await other.submit(path, **theirs | {"plan": "business", "name": "Till 3"})
         conflict = await staff.post(path, **mine | {"plan": "pro", "perDay": ""})
         assert conflict.status_code == 412
-        assert "Somebody else changed this key while you were looking at it." in conflict.text
+        assert "Another user changed this key while you were looking at it." in conflict.text
         assert (
             "Name: Till → Till 3. Other changed the name just now."
             " Plan: free → business, and you want pro. Other changed the plan just now."
@@ -128,7 +124,7 @@ class TestChanging:
         await (await signed_in(service)).submit(f"/keys/{key_id}/revoke")
         refused = await staff.post(f"/keys/{key_id}", **form | {"name": "Till 3"})
         assert refused.status_code == 412
-        assert "Somebody else revoked this key while you were editing." in refused.text
+        assert "Another user revoked this key while you were editing." in refused.text
 
 
 class TestEnding:
@@ -159,9 +155,7 @@ class TestEnding:
 
 
 class TestTheList:
-    async def test_a_key_is_shown_with_its_usage_and_its_last_use(
-        self, staff: Visitor, service: Service
-    ) -> None:
+    async def test_a_key_shows_its_usage(self, staff: Visitor, service: Service) -> None:
         limited = await service.issue("enterprise", name="Limited", per_minute=5, per_day=2000)
         for _ in range(3):
             await service.request("GET", "/v1/pets", limited.token)

@@ -52,9 +52,7 @@ async def test_a_key_that_has_ended_cannot_be_rotated(store: Store, clock: Manua
             await rotate(store, clock, key_id)
 
 
-async def test_a_key_that_leaves_enterprise_loses_its_custom_limits(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_a_key_leaving_enterprise_loses_its_limits(store: Store, clock: ManualClock) -> None:
     key_id = (await issue(store, clock, plan="enterprise", per_minute=5, per_day=70)).id
     with pytest.raises(InvalidBody):
         await change(store, clock, key_id, plan="pro", per_minute=7)

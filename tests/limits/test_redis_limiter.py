@@ -3,10 +3,10 @@
 import asyncio
 import logging
 import time
-from collections.abc import Iterator
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from itertools import cycle, islice
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from msgspec.structs import replace
@@ -58,6 +58,15 @@ async def comes_back(limiter: RedisLimiter, caplog: pytest.LogCaptureFixture) ->
     assert words == [*islice(cycle([LOST, FOUND]), len(words))]
 
 
+Connect: TypeAlias = Callable[..., AbstractAsyncContextManager[RedisLimiter]]
+"""Takes the URL of a server and options of ``redis_limiter``."""
+
+
+@pytest.fixture
+def connect(states: StoredRateLimits, clock: ManualClock) -> Connect:
+    return lambda url, **options: redis_limiter(url, states, clock, **options)
+
+
 async def admitted(limiter: RateLimiter, key: Caller, requests: int) -> int:
     decisions = await asyncio.gather(*(limiter.take(key) for _ in range(requests)))
     return [decision.verdict for decision in decisions].count("admitted")
@@ -69,25 +78,20 @@ async def get_banned(limiter: RateLimiter, key: Caller, clock: ManualClock) -> D
     return decision
 
 
-async def test_processes_share_one_count(
-    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
-) -> None:
+async def test_processes_share_one_count(redis: RedisServer, connect: Connect, key: Caller) -> None:
     async with AsyncExitStack() as stack:
-        limiters = [
-            await stack.enter_async_context(redis_limiter(redis.url, states, clock))
-            for _ in range(4)
-        ]
+        limiters = [await stack.enter_async_context(connect(redis.url)) for _ in range(4)]
         decisions = await asyncio.gather(*(limiters[n % 4].take(key) for n in range(400)))
     remaining = [d.minute.remaining for d in decisions if d.verdict == "admitted"]
     assert sorted(remaining) == list(range(60))
 
 
 async def test_the_shared_count_is_saved_whichever_process_saves_last(
-    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
+    redis: RedisServer, states: StoredRateLimits, connect: Connect, key: Caller
 ) -> None:
     async with (
-        redis_limiter(redis.url, states, clock) as one,
-        redis_limiter(redis.url, states, clock) as other,
+        connect(redis.url) as one,
+        connect(redis.url) as other,
     ):
         assert await admitted(one, key, 24) == 24
         assert await admitted(other, key, 24) == 24
@@ -99,21 +103,21 @@ async def test_the_shared_count_is_saved_whichever_process_saves_last(
 
 
 async def test_the_clock_of_the_redis_server_is_used(
-    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
+    redis: RedisServer, connect: Connect, clock: ManualClock, key: Caller
 ) -> None:
     clock.now = 0
     client = RedisClient(redis.url)
-    async with redis_limiter(redis.url, states, clock, client=client) as limiter:
+    async with connect(redis.url, client=client) as limiter:
         reset = (await limiter.take(key)).minute.reset * 1000
         assert abs(reset - MINUTE - system_clock()) < MINUTE
 
 
 async def test_an_unban_seen_by_one_process_applies_at_once_in_another(
-    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
+    redis: RedisServer, connect: Connect, clock: ManualClock, key: Caller
 ) -> None:
     async with (
-        redis_limiter(redis.url, states, clock, rules=BAN_AT_ONCE) as one,
-        redis_limiter(redis.url, states, clock, rules=BAN_AT_ONCE) as other,
+        connect(redis.url, rules=BAN_AT_ONCE) as one,
+        connect(redis.url, rules=BAN_AT_ONCE) as other,
     ):
         await get_banned(one, key, clock)
         await one.look(replace(key, unbanned_at=clock()))
@@ -122,9 +126,9 @@ async def test_an_unban_seen_by_one_process_applies_at_once_in_another(
 
 
 async def test_a_peek_at_an_unknown_key_creates_no_redis_key(
-    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
+    redis: RedisServer, connect: Connect, key: Caller
 ) -> None:
-    async with redis_limiter(redis.url, states, clock) as limiter:
+    async with connect(redis.url) as limiter:
         await limiter.look(key)
         await limiter.look_at(OF_ADDRESS, "192.0.2.1")
         assert redis.call("KEYS", "*") == []
@@ -132,9 +136,9 @@ async def test_a_peek_at_an_unknown_key_creates_no_redis_key(
 
 @pytest.mark.parametrize("value", ["2.5", "nan", "inf", "1e300", "many"])
 async def test_a_number_that_is_no_count_and_no_time_is_ignored(
-    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller, value: str
+    redis: RedisServer, connect: Connect, key: Caller, value: str
 ) -> None:
-    async with redis_limiter(redis.url, states, clock) as limiter:
+    async with connect(redis.url) as limiter:
         await limiter.take(key)
         for name in ("day_used", "minute_used", "banned_until"):
             redis.call("HSET", f"petstore:key:{{{key.id}}}", name, value)
@@ -143,10 +147,10 @@ async def test_a_number_that_is_no_count_and_no_time_is_ignored(
 
 
 async def test_what_somebody_else_wrote_instead_of_a_hash_is_replaced(
-    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
+    redis: RedisServer, connect: Connect, key: Caller
 ) -> None:
     names = f"petstore:key:{{{key.id}}}", "petstore:address:{192.0.2.1}"
-    async with redis_limiter(redis.url, states, clock) as limiter:
+    async with connect(redis.url) as limiter:
         await limiter.take(key)
         await limiter.save()
         for name in names:
@@ -158,9 +162,9 @@ async def test_what_somebody_else_wrote_instead_of_a_hash_is_replaced(
 
 
 async def test_every_redis_key_has_an_expiry(
-    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
+    redis: RedisServer, connect: Connect, key: Caller
 ) -> None:
-    async with redis_limiter(redis.url, states, clock) as limiter:
+    async with connect(redis.url) as limiter:
         await limiter.heartbeat()
         await limiter.take(key)
         await limiter.take_of(OF_ADDRESS, "192.0.2.1")
@@ -172,13 +176,10 @@ async def test_every_redis_key_has_an_expiry(
 
 
 async def test_flushed_scripts_do_not_cause_failures(
-    redis: RedisServer,
-    states: StoredRateLimits,
-    clock: ManualClock,
-    caplog: pytest.LogCaptureFixture,
+    redis: RedisServer, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     key = api_key(1, 300)
-    async with redis_limiter(redis.url, states, clock) as limiter:
+    async with connect(redis.url) as limiter:
         count = 0
         for _ in range(10):
             redis.call("SCRIPT", "FLUSH")
@@ -188,9 +189,9 @@ async def test_flushed_scripts_do_not_cause_failures(
 
 
 async def test_a_cancelled_call_does_not_affect_the_others(
-    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
+    redis: RedisServer, connect: Connect, key: Caller
 ) -> None:
-    async with redis_limiter(redis.url, states, clock) as limiter:
+    async with connect(redis.url) as limiter:
         await limiter.take(key)
         calls = [asyncio.create_task(limiter.take(key)) for _ in range(10)]
         await asyncio.sleep(0)
@@ -203,11 +204,11 @@ async def test_a_cancelled_call_does_not_affect_the_others(
 
 
 async def test_a_call_cancelled_while_the_server_fails_does_not_affect_the_others(
-    states: StoredRateLimits, clock: ManualClock, key: Caller
+    connect: Connect, key: Caller
 ) -> None:
     async with (
         fake_server() as silent,
-        redis_limiter(silent.url, states, clock, seconds=SECONDS) as limiter,
+        connect(silent.url, seconds=SECONDS) as limiter,
     ):
         calls = [asyncio.create_task(limiter.take(key)) for _ in range(3)]
         await eventually(lambda: silent.heard)
@@ -218,12 +219,12 @@ async def test_a_call_cancelled_while_the_server_fails_does_not_affect_the_other
 
 
 async def test_if_one_round_trip_fails_every_waiting_call_falls_back_at_once(
-    states: StoredRateLimits, clock: ManualClock, caplog: pytest.LogCaptureFixture
+    connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     key = api_key(1, 300)
     async with (
         fake_server() as silent,
-        redis_limiter(silent.url, states, clock, seconds=SECONDS) as limiter,
+        connect(silent.url, seconds=SECONDS) as limiter,
     ):
         assert await admitted(limiter, key, 400) == 300
         assert await admitted(limiter, key, 10) == 0
@@ -241,28 +242,21 @@ async def test_if_one_round_trip_fails_every_waiting_call_falls_back_at_once(
     ],
 )
 async def test_a_server_that_is_not_redis_or_is_loading_is_unavailable(
-    response: bytes,
-    states: StoredRateLimits,
-    clock: ManualClock,
-    key: Caller,
-    caplog: pytest.LogCaptureFixture,
+    response: bytes, connect: Connect, key: Caller, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with (
         fake_server(response) as fake,
-        redis_limiter(fake.url, states, clock, seconds=SECONDS) as limiter,
+        connect(fake.url, seconds=SECONDS) as limiter,
     ):
         assert await admitted(limiter, key, 100) == 60
     assert said(caplog) == [LOST]
 
 
 async def test_without_redis_each_process_admits_its_share(
-    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+    server: RedisServer, connect: Connect
 ) -> None:
     async with AsyncExitStack() as stack:
-        limiters = [
-            await stack.enter_async_context(redis_limiter(server.url, states, clock))
-            for _ in range(4)
-        ]
+        limiters = [await stack.enter_async_context(connect(server.url)) for _ in range(4)]
         for limiter in [*limiters, *limiters]:
             await limiter.heartbeat()
         server.kill()
@@ -276,9 +270,9 @@ async def test_without_redis_each_process_admits_its_share(
 
 
 async def test_without_redis_a_charge_is_admitted_up_to_the_share(
-    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+    server: RedisServer, connect: Connect
 ) -> None:
-    async with redis_limiter(server.url, states, clock, processes=3) as limiter:
+    async with connect(server.url, processes=3) as limiter:
         server.kill()
         key = api_key(1, 100, 60)
         verdicts = [(await limiter.charge(key, requests)).verdict for requests in (21, 20, 1)]
@@ -286,12 +280,9 @@ async def test_without_redis_a_charge_is_admitted_up_to_the_share(
 
 
 async def test_a_request_without_a_key_detects_that_redis_is_down(
-    server: RedisServer,
-    states: StoredRateLimits,
-    clock: ManualClock,
-    caplog: pytest.LogCaptureFixture,
+    server: RedisServer, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with redis_limiter(server.url, states, clock) as limiter:
+    async with connect(server.url) as limiter:
         server.kill()
         verdicts = [(await limiter.take_of(OF_ADDRESS, "192.0.2.1")).verdict for _ in range(3)]
     assert verdicts == ["admitted", "admitted", "limited"]
@@ -299,12 +290,12 @@ async def test_a_request_without_a_key_detects_that_redis_is_down(
 
 
 async def test_processes_share_a_budget_and_without_redis_each_has_its_share(
-    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+    server: RedisServer, connect: Connect
 ) -> None:
     budget = OF_ADDRESS._replace(per_minute=4)
     async with (
-        redis_limiter(server.url, states, clock, processes=2) as one,
-        redis_limiter(server.url, states, clock, processes=2) as other,
+        connect(server.url, processes=2) as one,
+        connect(server.url, processes=2) as other,
     ):
         limiters = [one, other, one, other, one]
         shared = [(await each.take_of(budget, "a")).verdict for each in limiters]
@@ -316,28 +307,28 @@ async def test_processes_share_a_budget_and_without_redis_each_has_its_share(
 
 
 async def test_without_any_redis_contact_the_share_uses_the_configured_processes(
-    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+    server: RedisServer, connect: Connect
 ) -> None:
     server.kill()
-    async with redis_limiter(server.url, states, clock, processes=3) as limiter:
+    async with connect(server.url, processes=3) as limiter:
         await limiter.heartbeat()
         assert await admitted(limiter, api_key(1, 100), 99) == 33
 
 
 async def test_the_share_uses_at_least_the_configured_number_of_processes(
-    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+    server: RedisServer, connect: Connect
 ) -> None:
-    async with redis_limiter(server.url, states, clock, processes=3) as limiter:
+    async with connect(server.url, processes=3) as limiter:
         await limiter.heartbeat()
         server.kill()
         assert await admitted(limiter, api_key(1, 100), 99) == 33
 
 
 async def test_the_share_of_a_closed_process_goes_to_the_others(
-    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+    server: RedisServer, connect: Connect
 ) -> None:
-    async with redis_limiter(server.url, states, clock) as limiter:
-        async with redis_limiter(server.url, states, clock) as other:
+    async with connect(server.url) as limiter:
+        async with connect(server.url) as other:
             await other.heartbeat()
         await limiter.heartbeat()
         server.kill()
@@ -345,32 +336,27 @@ async def test_the_share_of_a_closed_process_goes_to_the_others(
 
 
 async def test_a_process_without_a_heartbeat_for_five_seconds_is_not_counted(
-    redis: RedisServer, states: StoredRateLimits, clock: ManualClock
+    redis: RedisServer, connect: Connect
 ) -> None:
-    async with redis_limiter(redis.url, states, clock) as limiter:
+    async with connect(redis.url) as limiter:
         redis.call("ZADD", "petstore:processes", int(time.time()) - 6, "silent")
         await limiter.heartbeat()
         assert redis.call("ZCARD", "petstore:processes") == 1
 
 
 async def test_a_key_without_limits_has_none_without_redis(
-    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+    server: RedisServer, connect: Connect
 ) -> None:
-    async with redis_limiter(server.url, states, clock, processes=4) as limiter:
+    async with connect(server.url, processes=4) as limiter:
         server.kill()
         assert await admitted(limiter, api_key(1), 500) == 500
 
 
 @pytest.mark.parametrize(("used", "left"), [(40, 10), (39, 10), (41, 9)])
 async def test_earlier_requests_count_against_the_share(
-    server: RedisServer,
-    states: StoredRateLimits,
-    clock: ManualClock,
-    key: Caller,
-    used: int,
-    left: int,
+    server: RedisServer, connect: Connect, key: Caller, used: int, left: int
 ) -> None:
-    async with redis_limiter(server.url, states, clock, processes=2) as limiter:
+    async with connect(server.url, processes=2) as limiter:
         assert await admitted(limiter, key, used) == used
         server.kill()
         assert await admitted(limiter, key, 40) == left
@@ -378,16 +364,12 @@ async def test_earlier_requests_count_against_the_share(
 
 @pytest.mark.parametrize("saved", [True, False])
 async def test_known_bans_apply_without_redis(
-    saved: bool,  # noqa: FBT001 - a parameter of the test
-    server: RedisServer,
-    states: StoredRateLimits,
-    clock: ManualClock,
-    key: Caller,
+    server: RedisServer, connect: Connect, clock: ManualClock, key: Caller, *, saved: bool
 ) -> None:
     """Saved bans hold in every process, unsaved ones in the process that knows them."""
     async with (
-        redis_limiter(server.url, states, clock, rules=BAN_AT_ONCE) as limiter,
-        redis_limiter(server.url, states, clock, rules=BAN_AT_ONCE) as other,
+        connect(server.url, rules=BAN_AT_ONCE) as limiter,
+        connect(server.url, rules=BAN_AT_ONCE) as other,
     ):
         await get_banned(limiter, key, clock)
         if saved:
@@ -401,13 +383,9 @@ async def test_known_bans_apply_without_redis(
 
 
 async def test_the_log_says_once_that_redis_is_down_and_once_that_it_is_back(
-    server: RedisServer,
-    states: StoredRateLimits,
-    clock: ManualClock,
-    key: Caller,
-    caplog: pytest.LogCaptureFixture,
+    server: RedisServer, connect: Connect, key: Caller, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with redis_limiter(server.url, states, clock) as limiter:
+    async with connect(server.url) as limiter:
         await limiter.take(key)
         for _ in range(2):
             caplog.clear()
@@ -424,10 +402,10 @@ async def test_the_log_says_once_that_redis_is_down_and_once_that_it_is_back(
 
 
 async def test_a_server_that_lost_its_data_continues_from_the_saved_counts(
-    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+    server: RedisServer, connect: Connect, clock: ManualClock
 ) -> None:
     key, banned = api_key(1, 100), api_key(2, 1)
-    async with redis_limiter(server.url, states, clock, rules=BAN_AT_ONCE) as limiter:
+    async with connect(server.url, rules=BAN_AT_ONCE) as limiter:
         assert await admitted(limiter, key, 30) == 30
         await get_banned(limiter, banned, clock)
         server.call("FLUSHALL")
@@ -436,11 +414,11 @@ async def test_a_server_that_lost_its_data_continues_from_the_saved_counts(
 
 
 async def test_a_restart_of_the_server_does_not_increase_the_shares(
-    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+    server: RedisServer, connect: Connect
 ) -> None:
     async with (
-        redis_limiter(server.url, states, clock) as limiter,
-        redis_limiter(server.url, states, clock) as other,
+        connect(server.url) as limiter,
+        connect(server.url) as other,
     ):
         await other.heartbeat()
         await limiter.heartbeat()
@@ -453,13 +431,10 @@ async def test_a_restart_of_the_server_does_not_increase_the_shares(
 
 
 async def test_while_the_server_hangs_processes_fall_back_to_their_share(
-    server: RedisServer,
-    states: StoredRateLimits,
-    clock: ManualClock,
-    caplog: pytest.LogCaptureFixture,
+    server: RedisServer, connect: Connect, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     key, client = api_key(1, 100), HurriedClient(server.url, clock)
-    async with redis_limiter(server.url, states, clock, client=client) as limiter:
+    async with connect(server.url, client=client) as limiter:
         assert await admitted(limiter, key, 10) == 10
         server.pause()
         client.hurried = 0.3
@@ -475,13 +450,10 @@ async def test_while_the_server_hangs_processes_fall_back_to_their_share(
 
 
 async def test_broken_connections_are_replaced(
-    redis: RedisServer,
-    states: StoredRateLimits,
-    clock: ManualClock,
-    caplog: pytest.LogCaptureFixture,
+    redis: RedisServer, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     key = api_key(1, 1_000)
-    async with redis_limiter(redis.url, states, clock) as limiter:
+    async with connect(redis.url) as limiter:
         for _ in range(20):
             await asyncio.gather(admitted(limiter, key, 10), limiter.heartbeat())
             redis.call("CLIENT", "KILL", "TYPE", "normal")
@@ -490,13 +462,9 @@ async def test_broken_connections_are_replaced(
 
 
 async def test_a_call_whose_connection_breaks_is_sent_again(
-    server: RedisServer,
-    states: StoredRateLimits,
-    clock: ManualClock,
-    key: Caller,
-    caplog: pytest.LogCaptureFixture,
+    server: RedisServer, connect: Connect, key: Caller, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with way_to(server.port) as way, redis_limiter(way.url, states, clock) as limiter:
+    async with way_to(server.port) as way, connect(way.url) as limiter:
         await limiter.take(key)
         server.pause()
         heard = len(way.heard)
@@ -521,12 +489,11 @@ async def test_a_server_that_returns_errors_counts_as_unavailable(
     mend_it: tuple[str, ...],
     reason: str,
     server: RedisServer,
-    states: StoredRateLimits,
-    clock: ManualClock,
+    connect: Connect,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     key = api_key(1, 100)
-    async with redis_limiter(server.url, states, clock) as limiter:
+    async with connect(server.url) as limiter:
         assert await admitted(limiter, key, 10) == 10
         server.call(*break_it)
         assert await admitted(limiter, key, 10) == 10
@@ -542,13 +509,12 @@ async def test_a_server_that_returns_errors_counts_as_unavailable(
 async def test_the_limiter_follows_a_failover_behind_one_address(
     server: RedisServer,
     redis: RedisServer,
-    states: StoredRateLimits,
-    clock: ManualClock,
+    connect: Connect,
     key: Caller,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The connections to the old server last, and it refuses changes."""
-    async with way_to(server.port) as way, redis_limiter(way.url, states, clock) as limiter:
+    async with way_to(server.port) as way, connect(way.url) as limiter:
         await limiter.heartbeat()
         server.call("REPLICAOF", "127.0.0.1", "1")
         way.port = redis.port
@@ -560,9 +526,9 @@ async def test_the_limiter_follows_a_failover_behind_one_address(
 
 
 async def test_the_url_selects_the_redis_database(
-    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
+    redis: RedisServer, connect: Connect, key: Caller
 ) -> None:
-    async with redis_limiter(f"{redis.url}/3", states, clock) as limiter:
+    async with connect(f"{redis.url}/3") as limiter:
         await limiter.take(key)
         assert redis.call("DBSIZE") == 0
         redis.call("SWAPDB", 0, 3)
@@ -571,12 +537,12 @@ async def test_the_url_selects_the_redis_database(
 
 @pytest.mark.parametrize("ahead", [-20, 20])
 async def test_without_redis_the_limiter_continues_with_the_time_of_redis(
-    ahead: int, server: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
+    ahead: int, server: RedisServer, connect: Connect, clock: ManualClock, key: Caller
 ) -> None:
     """So a client that waited as Redis said has waited long enough for the limiter in memory."""
     there = ManualClock(clock() + ahead * SECOND)
     client = TimedClient(server.url, there)
-    async with redis_limiter(server.url, states, clock, client=client) as limiter:
+    async with connect(server.url, client=client) as limiter:
         await limiter.heartbeat()
         assert await admitted(limiter, key, 60) == 60
         refused = await limiter.take(key)

@@ -2,8 +2,10 @@
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import TypeAlias
 
 import httpx
 import pytest
@@ -11,19 +13,12 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from petstore import __version__
 from petstore.app import check_tracing, observers_of
-from petstore.backends import create_limiter
-from petstore.observability.tracing import Tracing
 from petstore.settings import SettingError, Settings
-from support.bare_app import http_request
-from support.keys import issue_stored
 from support.manual_clock import ManualClock
-from support.observed import Collector, attributes, collecting, observed_service
+from support.observed import Collector, ObservedService, attributes, collecting, observed_service
 from support.postgres import PostgresServer
-from support.process import free_port
-from support.redis_limiters import OF_ADDRESS
+from support.process import StartServer, free_port
 from support.redis_server import redis_server
-from support.servers import StartServer
-from support.stores import open_store
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -57,10 +52,18 @@ def parts_of(collector: Collector, span: Span) -> list[Span]:
     return sorted(parts, key=lambda part: part.start_time_unix_nano)
 
 
+Observed: TypeAlias = Callable[[], AbstractAsyncContextManager[ObservedService]]
+
+
+@pytest.fixture
+def observed(database: Path, clock: ManualClock, collector: Collector) -> Observed:
+    return lambda: observed_service(database, clock, collector.endpoint)
+
+
 async def test_a_request_is_a_span_with_the_http_semantic_conventions(
-    database: Path, clock: ManualClock, collector: Collector
+    observed: Observed, collector: Collector
 ) -> None:
-    async with observed_service(database, clock, collector.endpoint) as service:
+    async with observed() as service:
         headers = await service.issue() | {"X-Request-Id": "wanted"}
         await service.client.get("/v1/pets/77?api_key=hidden", headers=headers)
     span = server_span(collector)
@@ -82,11 +85,11 @@ async def test_a_request_is_a_span_with_the_http_semantic_conventions(
 
 
 async def test_the_environment_names_the_service(
-    database: Path, clock: ManualClock, collector: Collector, monkeypatch: pytest.MonkeyPatch
+    observed: Observed, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_SERVICE_NAME", "shop")
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.version=7,deployment=blue")
-    async with observed_service(database, clock, collector.endpoint) as service:
+    async with observed() as service:
         await service.client.get("/v1/pets/77", headers=await service.issue())
     resource = collector.requests[0].resource_spans[0].resource
     named = {pair.key: pair.value.string_value for pair in resource.attributes}
@@ -101,9 +104,9 @@ async def test_the_environment_names_the_service(
 
 
 async def test_a_trace_contains_no_token_and_no_query(
-    database: Path, clock: ManualClock, collector: Collector
+    observed: Observed, collector: Collector
 ) -> None:
-    async with observed_service(database, clock, collector.endpoint) as service:
+    async with observed() as service:
         headers = await service.issue()
         pet = {"name": "Bella", "categoryId": 1}
         await service.client.post("/v1/pets?a=hidden", headers=headers, json=pet)
@@ -116,9 +119,9 @@ async def test_a_trace_contains_no_token_and_no_query(
 
 
 async def test_a_request_continues_the_trace_of_its_client(
-    database: Path, clock: ManualClock, collector: Collector
+    observed: Observed, collector: Collector
 ) -> None:
-    async with observed_service(database, clock, collector.endpoint) as service:
+    async with observed() as service:
         headers = {"traceparent": f"00-{TRACE}-{PARENT}-01", "tracestate": "shop=1"}
         await service.client.get("/healthz", headers=headers)
     span = server_span(collector)
@@ -132,18 +135,18 @@ async def test_a_request_continues_the_trace_of_its_client(
     [["nonsense"], [f"00-{TRACE}-{PARENT}-01", f"00-{TRACE}-{PARENT}-01"], ["\xff"]],
 )
 async def test_an_invalid_traceparent_starts_a_new_trace(
-    database: Path, clock: ManualClock, collector: Collector, parents: list[str]
+    observed: Observed, collector: Collector, parents: list[str]
 ) -> None:
-    async with observed_service(database, clock, collector.endpoint) as service:
+    async with observed() as service:
         headers = [(b"traceparent", parent.encode("latin-1")) for parent in parents]
         await service.client.get("/healthz", headers=headers)
     assert server_span(collector).trace_id.hex() != TRACE
 
 
 async def test_an_unsampled_traceparent_is_not_traced(
-    database: Path, clock: ManualClock, collector: Collector
+    observed: Observed, collector: Collector
 ) -> None:
-    async with observed_service(database, clock, collector.endpoint) as service:
+    async with observed() as service:
         headers = await service.issue() | {"traceparent": f"00-{TRACE}-{PARENT}-00"}
         response = await service.client.get("/v1/pets", headers=headers)
         assert response.status_code == 200
@@ -151,9 +154,9 @@ async def test_an_unsampled_traceparent_is_not_traced(
 
 
 async def test_reads_and_writes_are_child_spans_of_their_request(
-    database: Path, clock: ManualClock, collector: Collector
+    observed: Observed, collector: Collector
 ) -> None:
-    async with observed_service(database, clock, collector.endpoint) as service:
+    async with observed() as service:
         headers = await service.issue()
         pet = {"name": "Bella", "categoryId": 1}
         added = await service.client.post("/v1/pets", headers=headers, json=pet)
@@ -177,17 +180,17 @@ async def test_reads_and_writes_are_child_spans_of_their_request(
 
 
 async def test_a_check_of_the_database_is_not_a_span(
-    database: Path, clock: ManualClock, collector: Collector
+    observed: Observed, collector: Collector
 ) -> None:
-    async with observed_service(database, clock, collector.endpoint) as service:
+    async with observed() as service:
         assert (await service.client.get("/readyz")).status_code == 200
     assert [span.name for span in collector.spans] == ["GET /readyz"]
 
 
 async def test_a_failing_database_marks_both_spans_as_errors(
-    database: Path, clock: ManualClock, collector: Collector
+    database: Path, observed: Observed, collector: Collector
 ) -> None:
-    async with observed_service(database, clock, collector.endpoint) as service:
+    async with observed() as service:
         headers = await service.issue()
         await service.client.get("/v1/usage", headers=headers)
         database.rename(database.with_suffix(".away"))
@@ -204,35 +207,13 @@ async def test_a_failing_database_marks_both_spans_as_errors(
     assert span.status.code == part.status.code == Status.STATUS_CODE_ERROR
 
 
-async def test_an_unknown_method_is_not_recorded(
-    database: Path, clock: ManualClock, collector: Collector
-) -> None:
-    async with observed_service(database, clock, collector.endpoint) as service:
+async def test_an_unknown_method_is_not_recorded(observed: Observed, collector: Collector) -> None:
+    async with observed() as service:
         await service.client.request("FETCH", "/v1/nothing")
     span = server_span(collector)
     assert span.name == "HTTP"
     assert attributes(span)["http.request.method"] == "_OTHER"
     assert "http.route" not in attributes(span)
-
-
-async def test_redis_calls_of_the_limiter_are_child_spans_of_their_request(
-    database: Path, clock: ManualClock, collector: Collector
-) -> None:
-    tracing = Tracing(collector.endpoint, "1.0.0")
-    with redis_server() as redis:
-        async with open_store(database) as store:
-            limiter = create_limiter(Settings(redis=redis.url), store, clock, [tracing])
-            key = await issue_stored(store, clock)
-            tracing.requested(http_request("GET", b"/v1/pets", []))
-            assert (await limiter.take(key)).verdict == "admitted"
-            assert (await limiter.take_of(OF_ADDRESS, "192.0.2.1")).verdict == "admitted"
-            assert (await limiter.charge(key, 5)).verdict == "admitted"
-            await limiter.close()
-    tracing.close()
-    parts = [span for span in collector.spans if span.kind == Span.SPAN_KIND_CLIENT]
-    assert [(part.name, attributes(part)) for part in parts] == [
-        (f"limiter {name}", {"db.system.name": "redis"}) for name in ("take", "take", "charge")
-    ]
 
 
 async def test_without_a_collector_requests_succeed_and_the_log_says_so_once(
@@ -272,7 +253,6 @@ def test_a_running_service_exports_traces_until_it_stops(
     }
     assert named_parts >= {
         ("select_key_by_digest", "postgresql"),
-        ("limiter take", "redis"),
         ("select_categories", "postgresql"),
     }
 

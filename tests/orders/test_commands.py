@@ -31,18 +31,20 @@ def status_of(shop: Shop, pet_id: int) -> str:
 
 
 def test_an_order_is_placed_approved_and_delivered(shop: Shop, pet_id: int) -> None:
-    printed = shop.succeed("orders", "place", pet_id, "--ship-date", "2031-12-24T01:30:00+02:00")
-    (order,) = shop.ask("orders", "list", "--pet", pet_id, "--status", "placed")
-    at, until = (order[name][:16].replace("T", " ") for name in ("placedAt", "reservedUntil"))
-    line = f"Order {order['id']}: pet {pet_id}, "
-    ships = "ships 2031-12-23 23:30 UTC\n"
-    assert printed == f"{line}placed, reserved until {until} UTC, {ships}"
-    assert shop.succeed("orders", "show", order["id"]) == printed
-    _, row = shop.succeed("orders", "list", "--pet", pet_id).splitlines()
-    words = f"{order['id']} {pet_id} placed {at} {until} 2031-12-23 23:30 - -"
-    assert row.split() == words.split()
-    assert shop.succeed("orders", "approve", order["id"]) == f"{line}approved, {ships}"
-    assert shop.succeed("orders", "deliver", order["id"]) == f"{line}delivered, {ships}"
+    order = shop.ask("orders", "place", pet_id, "--ship-date", "2031-12-24T01:30:00+02:00")
+    printed = shop.succeed("orders", "show", order["id"]).splitlines()
+    assert [" ".join(line.split()) for line in printed] == [
+        f"id {order['id']}",
+        f"pet {pet_id}",
+        "quantity 1",
+        "status placed",
+        "complete no",
+        f"placed {order['placedAt'][:19]}Z",
+        f"ship date {order['shipDate']}",
+        f"reserved until {order['reservedUntil'][:19]}Z",
+    ]
+    assert shop.ask("orders", "approve", order["id"])["status"] == "approved"
+    assert shop.ask("orders", "deliver", order["id"])["status"] == "delivered"
     assert status_of(shop, pet_id) == "sold"
     shop.fail("orders", "cancel", order["id"], status=4)
 
@@ -56,16 +58,16 @@ def test_a_narrow_terminal_gets_fewer_columns(
     with Terminal("orders", "list", "--pet", str(pet_id), cwd=tmp_path, columns=45) as terminal:
         assert terminal.wait() == 0
         head, _, note = terminal.text.splitlines()
-    assert head.split() == ["id", "pet", "status", "reserved", "until", "(UTC)"]
-    assert note == "(no room for buyer, amount, placed (UTC), ships (UTC): see --json)"
+    assert head.split() == ["id", "pet", "status", "reserved", "until"]
+    assert note == "(no room for ship date, placed, amount, buyer: see --json)"
 
 
 def test_a_sale_over_the_counter_is_printed_with_buyer_and_price(shop: Shop, pet_id: int) -> None:
     sale = ("--buyer", "J\u00e4ne Doe", "--note", "Paid.", "--amount", 24_900)
     printed = shop.succeed("orders", "sell", pet_id, *sale)
     (order,) = shop.ask("orders", "list", "--pet", pet_id)
-    assert printed.startswith(f"Order {order['id']}: pet {pet_id}, delivered, ")
-    assert printed.endswith(", J\u00e4ne Doe, $249.00\n")
+    assert "buyer      J\u00e4ne Doe\n" in printed
+    assert "amount     $249.00\n" in printed
     assert (order["note"], order["amount"], order["currency"]) == ("Paid.", 24_900, "USD")
     assert status_of(shop, pet_id) == "sold"
     shop.succeed("orders", "change", order["id"], "--amount", 20_000)
@@ -104,15 +106,10 @@ def test_orders_are_exported_page_by_page_and_safe_in_a_spreadsheet(
 
 
 @pytest.mark.parametrize(
-    ("statuses", "printed", "note"),
-    [
-        (("delivered", "placed"), "1 order changed.", "1 open order still has this buyer."),
-        (("placed", "placed"), "0 orders changed.", "2 open orders still have this buyer."),
-        (("delivered", "delivered"), "2 orders changed.", ""),
-    ],
+    ("statuses", "counts"), [(("delivered", "placed"), (1, 1)), (("placed", "placed"), (0, 2))]
 )
 def test_a_buyer_is_forgotten_on_the_database(
-    tmp_path: Path, statuses: tuple[str, str], printed: str, note: str
+    tmp_path: Path, statuses: tuple[str, str], counts: tuple[int, int]
 ) -> None:
     database = f"sqlite:///{tmp_path / 'shop.db'}"
 
@@ -125,4 +122,5 @@ def test_a_buyer_is_forgotten_on_the_database(
 
     asyncio.run(fill())
     done = CliRunner().invoke(main, ["orders", "forget", "zoe PAST", "--database", database])
-    assert (done.exit_code, done.stdout.strip(), done.stderr.strip()) == (0, printed, note)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout == "changed  {}\nopen     {}\n".format(*counts)

@@ -40,9 +40,7 @@ def saved(response: httpx.Response) -> list[dict[str, str]]:
     return [{name: cell for name, cell in row.items() if cell} for row in rows]
 
 
-async def test_the_file_has_the_newest_order_first_and_is_safe_in_a_spreadsheet(
-    shop: Visitor,
-) -> None:
+async def test_the_file_has_the_newest_first_and_is_safe_in_a_spreadsheet(shop: Visitor) -> None:
     page = await shop.get("/orders", find="ada")
     assert 'href="/console/orders/export.csv?status=all&amp;find=ada"' in page.text
     await shop.submit("/orders/1/return", refund="200", returnReason="Sad")

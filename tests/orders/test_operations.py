@@ -151,9 +151,7 @@ async def test_a_date_keeps_its_offset_to_the_microsecond(send: Send) -> None:
 
 
 @pytest.mark.each_database
-async def test_an_order_is_approved_and_delivered_and_a_returned_pet_sold_again(
-    send: Send,
-) -> None:
+async def test_an_order_is_approved_and_delivered_and_its_pet_sold_again(send: Send) -> None:
     await place_order(send)
     date = "2026-12-24T10:00:00Z"
     refused = await patch(send, status="delivered", shipDate=date)

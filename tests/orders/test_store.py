@@ -25,8 +25,8 @@ from petstore.pets.model import NewPet, PetPatch, PetStatus
 from petstore.pets.store import delete_pet, get_pet, update_pet
 from support.changes import create_pet
 from support.history import events_after, plain
-from support.order_rows import order_row
 from support.races import lingering
+from support.rows import order_row
 from support.units import by_hand
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
@@ -132,9 +132,7 @@ def sale(buyer: str = "Jane") -> OrderCreate:
     return OrderCreate(1, buyer=buyer, note="Paid.", amount=500, complete=True)
 
 
-async def test_a_sale_over_the_counter_delivers_the_order_and_sells_the_pet(
-    store: Store,
-) -> None:
+async def test_a_sale_over_the_counter_delivers_and_sells(store: Store) -> None:
     await add(store)
     sold = await store.write(
         place_order(Change(NOW, reservation_minutes=1, currency="EUR"), sale())

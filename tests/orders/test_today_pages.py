@@ -83,9 +83,7 @@ async def test_an_empty_store_says_so(ada: Visitor) -> None:
         assert said in text
 
 
-async def test_what_is_late_comes_first_then_what_is_due_then_the_oldest(
-    service: Service, ada: Visitor
-) -> None:
+async def test_late_orders_come_first_then_due_ones(service: Service, ada: Visitor) -> None:
     due = {"late": NOON - 4 * DAY, "a day late": NOON - DAY, "today": NOON + HOUR}
     for name, ship_date in reversed(due.items()):
         await approve(service, await order(service, NOON, ship_date=utc(ship_date), buyer=name))
@@ -104,9 +102,7 @@ async def test_what_is_late_comes_first_then_what_is_due_then_the_oldest(
     ]
 
 
-async def test_orders_are_approved_and_handed_over_from_their_rows(
-    service: Service, ada: Visitor
-) -> None:
+async def test_orders_are_approved_and_handed_over(service: Service, ada: Visitor) -> None:
     await order(service, NOON, 60, buyer="Jörg", amount=24_900)
     page = await succeed(ada, await ada.get("/today"), "Approve")
     assert "Approved order 1: Bella stays reserved." in words(page)
@@ -119,9 +115,7 @@ async def test_orders_are_approved_and_handed_over_from_their_rows(
     assert "<form method" not in section_html(await viewer.get("/today"), "todo")
 
 
-async def test_what_was_sold_is_beside_the_same_days_of_last_week(
-    service: Service, ada: Visitor
-) -> None:
+async def test_sales_are_beside_those_of_last_week(service: Service, ada: Visitor) -> None:
     monday = NOON - DAY
     await sell(service, NOON - HOUR, 24_900)
     await sell(service, NOON - HOUR, 1_000, currency="EUR")

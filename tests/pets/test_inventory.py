@@ -121,9 +121,7 @@ async def test_a_pet_counts_in_the_category_that_it_moves_to(send: Send) -> None
         await inventory(send)
 
 
-async def test_many_changes_of_a_category_are_summed_up(
-    service: Service, database_kind: str
-) -> None:
+async def test_many_changes_of_one_are_summed_up(service: Service, database_kind: str) -> None:
     store = service.store
     await store.write(create_pets([NewPet("Bella", 1, "available")] * 1500))
     for status in ("sold", "available", "pending"):
@@ -135,9 +133,7 @@ async def test_many_changes_of_a_category_are_summed_up(
 
 
 @pytest.mark.parametrize("beyond", [0, 1, 3])
-async def test_categories_beyond_the_first_thousand_share_a_row(
-    service: Service, beyond: int
-) -> None:
+async def test_more_than_a_thousand_share_a_row(service: Service, beyond: int) -> None:
     store = service.store
     await store.write(create_pets(NewPet("Bella", n, "sold") for n in range(1000 + beyond)))
     for row in (0, 1):

@@ -17,6 +17,7 @@ from petstore.domain.decoding import decode_json
 from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.errors import IllegalTransition, InvalidBody
 from petstore.pets.model import (
+    Inventory,
     NewPet,
     Pet,
     PetFilter,
@@ -185,7 +186,9 @@ def test_every_accepted_change_leaves_a_valid_pet(value: Any) -> None:
         (PetFilter(has_status=False), [2]),
     ],
 )
-def test_a_filter_admits_pets_by_status_and_category(
-    filters: PetFilter, admitted: list[int]
-) -> None:
+def test_a_filter_admits_by_status_and_category(filters: PetFilter, admitted: list[int]) -> None:
     assert [pet.id for pet in (BELLA, Pet(2, "Rex", 7)) if filters.admits(pet)] == admitted
+
+
+def test_a_new_inventory_has_zero_for_each_status() -> None:
+    assert Inventory() == Inventory(available=0, pending=0, sold=0)

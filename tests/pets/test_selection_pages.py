@@ -91,9 +91,7 @@ async def test_who_may_not_change_pets_has_no_checkboxes(service: Service) -> No
 
 
 @pytest.mark.each_database
-async def test_the_status_of_several_pets_changes_with_one_undo(
-    service: Service, grace: Visitor
-) -> None:
+async def test_the_status_of_several_has_one_undo(service: Service, grace: Visitor) -> None:
     await added(grace, "available", "pending", "available", "available")
     page = await page_after(grace, await send(grace, PATH, [1, 2, 3], status="sold"))
     assert "3 pets are sold." in words(page)
@@ -114,7 +112,6 @@ async def test_the_status_of_several_pets_changes_with_one_undo(
     ("fields", "told", "expected"),
     [
         ({"status": "none"}, "1 pet is without a status.", ("Pet 1", 1, None)),
-        ({"categoryId": " cats "}, "1 pet is changed.", ("Pet 1", 2, "available")),
         ({"categoryId": "2"}, "1 pet is changed.", ("Pet 1", 2, "available")),
         ({"categoryId": "2", "status": "sold"}, "1 pet is changed.", ("Pet 1", 2, "sold")),
     ],
@@ -258,9 +255,7 @@ async def test_an_undo_needs_the_history_of_the_pets(service: Service, grace: Vi
 
 
 @pytest.mark.each_database
-async def test_several_pets_are_deleted_after_a_question_and_added_again(
-    service: Service, grace: Visitor
-) -> None:
+async def test_several_are_deleted_and_added_again(service: Service, grace: Visitor) -> None:
     await added(grace, "available", "", "sold")
     asked = await send(grace, PATH, [3, 2], delete="1", status="sold")
     assert "Delete 2 pets?" in words(asked)
@@ -282,9 +277,7 @@ async def test_several_pets_are_deleted_after_a_question_and_added_again(
     }
 
 
-async def test_a_reserved_and_a_changed_pet_are_not_deleted(
-    service: Service, grace: Visitor
-) -> None:
+async def test_a_reserved_or_changed_pet_stays(service: Service, grace: Visitor) -> None:
     await added(grace, "available", "available", "available", "available")
     await grace.submit("/pets/1/reserve", once="a")
     asked = await send(grace, PATH, [1, 2, 3, 4], delete="1")
@@ -331,9 +324,7 @@ async def test_a_full_page_is_changed_at_once_with_an_undo_for_all(
     assert len(await stored(service)) == 50
 
 
-async def test_all_that_match_are_changed_and_deleted_up_to_a_number(
-    service: Service, grace: Visitor
-) -> None:
+async def test_all_that_match_are_changed_up_to_500(service: Service, grace: Visitor) -> None:
     news = [NewPet(f"Pet {n}", 1, "sold" if n % 10 else "available") for n in range(1, 601)]
     await service.store.write(create_pets(news))
     page = await grace.get("/pets", status="available", name="pet")

@@ -11,8 +11,7 @@ import pytest
 
 from support.buyers import Buyers, assert_agreement, assert_kept
 from support.exploration import DEPTH
-from support.process import ServerProcess
-from support.servers import StartServer
+from support.process import ServerProcess, StartServer
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio

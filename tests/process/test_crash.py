@@ -9,12 +9,11 @@ import apsw
 import httpx
 import pytest
 
+from support.callers import Writers
 from support.full_stores import query
-from support.idle_user import IdleUser
-from support.process import is_ready
-from support.servers import StartServer
+from support.other_processes import IdleUser
+from support.process import StartServer, is_ready
 from support.waiting import within
-from support.writers import Writers
 
 MANY = 100_000
 

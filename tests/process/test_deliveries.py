@@ -26,9 +26,8 @@ from petstore.webhooks.signing import text_of_master, webhook_secrets
 from petstore.webhooks.store import change_webhook
 from support.changes import create_pets
 from support.delivering import add_webhook, deliveries, issue_with_webhooks
-from support.process import free_port
+from support.process import StartServer, free_port
 from support.receivers import Receiver, receiving
-from support.servers import StartServer
 from support.stores import do, open_store
 from support.waiting import eventually
 from support.webhooks import publish

@@ -11,9 +11,8 @@ import apsw
 import httpx
 import pytest
 
-from support.process import ServerProcess, petstore
+from support.process import ServerProcess, StartServer, petstore, servers_in
 from support.redis_server import RedisServer
-from support.servers import StartServer, servers_in
 from support.swarm import Response, request_at_once, undisturbed
 from support.waiting import eventually
 
@@ -200,3 +199,9 @@ async def test_every_process_applies_a_ban_and_its_end_with_and_without_redis(
     finally:
         redis.start()
     assert {response.body["code"] for response in responses} == {"api_key_banned"}
+
+
+async def test_a_limit_of_50_admits_50_of_200_concurrent_requests(server: ServerProcess) -> None:
+    token = await asyncio.to_thread(server.issue, "enterprise", "--per-minute", "50")
+    responses = await request_at_once(server.port, token, 200, "/v1/pets")
+    assert Counter(response.status for response in responses) == {200: 50, 429: 150}

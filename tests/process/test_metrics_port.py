@@ -9,10 +9,8 @@ import httpx
 
 from support.observed import Samples, read_metrics
 from support.postgres import PostgresServer
-from support.process import ServerProcess, free_port, petstore
+from support.process import ServerProcess, StartServer, free_port, petstore, serving
 from support.redis_server import redis_server
-from support.servers import StartServer
-from support.shared_service import shared_service
 from support.waiting import within
 
 LISTED = 'petstore_requests_total{method="GET",operation="listPets",status="200"}'
@@ -83,7 +81,7 @@ def test_samples_include_all_workers_even_after_one_was_killed(start: StartServe
 def test_connections_to_postgresql_are_reported(postgres: PostgresServer, tmp_path: Path) -> None:
     url, port = postgres.new_store(), free_port()
     options = ("--database-connections", "7", "--metrics-port", str(port))
-    with shared_service(tmp_path, url, *options):
+    with serving(tmp_path, *options, database=url):
         samples = read_metrics(port)
     assert samples["petstore_pool_connections_max"] == 7
     assert 0 <= samples["petstore_pool_connections_in_use"] <= 7

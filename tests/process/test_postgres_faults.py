@@ -11,12 +11,11 @@ import httpx
 import pytest
 
 from petstore.keys.model import new_token
+from support.callers import Buyers
 from support.command import Command
-from support.postgres import PASSWORD, PostgresServer, database_name
-from support.process import free_port, is_ready, petstore
+from support.postgres import PASSWORD, PostgresServer, database_name, postgres_server
+from support.process import ServerProcess, free_port, is_ready, petstore, serving
 from support.redis_server import redis_server
-from support.shared_service import SharedService, shared_service
-from support.steady_buyers import Buyers
 from support.waiting import within
 
 LONGEST = 20
@@ -30,9 +29,8 @@ STRANGER = {"Authorization": f"Bearer {new_token('production')}"}
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:
     """A server that a test may stop; it starts it again."""
-    server = PostgresServer()
-    yield server
-    server.remove()
+    with postgres_server() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -41,20 +39,20 @@ def url(server: PostgresServer) -> str:
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory, url: str) -> Iterator[SharedService]:
+def service(tmp_path_factory: pytest.TempPathFactory, url: str) -> Iterator[ServerProcess]:
     folder = tmp_path_factory.mktemp("service")
-    with shared_service(folder, url, "--database-timeout", "0.5") as service:
+    with serving(folder, "--database-timeout", "0.5", database=url) as service:
         yield service
     assert PASSWORD not in service.log_path.read_text()
 
 
 @pytest.fixture(scope="module")
-def token(service: SharedService) -> str:
+def token(service: ServerProcess) -> str:
     return service.issue()
 
 
 @contextmanager
-def client_of(service: SharedService, token: str) -> Iterator[httpx.Client]:
+def client_of(service: ServerProcess, token: str) -> Iterator[httpx.Client]:
     """Give a client that adds pets, and waits for no response that hangs."""
     headers = {"Authorization": f"Bearer {token}"}
     with httpx.Client(base_url=f"{service.url}/v1", headers=headers, timeout=LONGEST) as client:
@@ -63,7 +61,7 @@ def client_of(service: SharedService, token: str) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture
-def client(service: SharedService, token: str) -> Iterator[httpx.Client]:
+def client(service: ServerProcess, token: str) -> Iterator[httpx.Client]:
     with client_of(service, token) as client:
         yield client
 
@@ -112,7 +110,7 @@ def down(server: PostgresServer, mode: str) -> Iterator[None]:
 
 @pytest.mark.parametrize("mode", ["fast", "immediate", "kill", "hanging"])
 def test_without_postgresql_requests_are_refused_in_time_until_it_is_back(
-    server: PostgresServer, service: SharedService, client: httpx.Client, mode: str
+    server: PostgresServer, service: ServerProcess, client: httpx.Client, mode: str
 ) -> None:
     with down(server, mode):
         assert_all_is_refused(client)
@@ -127,7 +125,9 @@ def test_while_postgresql_hangs_a_key_missing_in_redis_is_refused_in_time(
     """A request that waits for several things gets its response in time too."""
     with (
         redis_server() as redis,
-        shared_service(tmp_path, url, "--database-timeout", "1.2", "--redis", redis.url) as service,
+        serving(
+            tmp_path, "--database-timeout", "1.2", "--redis", redis.url, database=url
+        ) as service,
         client_of(service, service.issue()) as client,
     ):
         redis.call("FLUSHALL")
@@ -137,7 +137,7 @@ def test_while_postgresql_hangs_a_key_missing_in_redis_is_refused_in_time(
 
 
 def test_acknowledged_changes_survive_a_kill_of_postgresql_under_load(
-    server: PostgresServer, service: SharedService, url: str, token: str
+    server: PostgresServer, service: ServerProcess, url: str, token: str
 ) -> None:
     with Buyers(service, token) as buyers:
         for mode in ("immediate", "kill", "immediate"):
@@ -159,7 +159,7 @@ def test_when_connections_break_reads_succeed_and_acknowledged_changes_survive(
     server: PostgresServer, tmp_path: Path, url: str
 ) -> None:
     with (
-        shared_service(tmp_path, url, "--database-timeout", "10") as service,
+        serving(tmp_path, "--database-timeout", "10", database=url) as service,
         Buyers(service, service.issue()) as buyers,
     ):
         for _ in range(5):
@@ -176,7 +176,7 @@ def test_when_no_connection_is_free_requests_are_refused_in_time(
 ) -> None:
     few = ("--database-connections", "1", "--database-timeout", "0.5")
     with (
-        shared_service(tmp_path, url, *few) as service,
+        serving(tmp_path, *few, database=url) as service,
         client_of(service, service.issue()) as client,
     ):
         with server.transaction(database_name(url), "LOCK TABLE pets"):
@@ -187,7 +187,7 @@ def test_when_no_connection_is_free_requests_are_refused_in_time(
 
 
 def test_a_worker_that_starts_without_postgresql_serves_once_it_is_up(
-    server: PostgresServer, service: SharedService, client: httpx.Client
+    server: PostgresServer, service: ServerProcess, client: httpx.Client
 ) -> None:
     (killed,) = service.workers()
     server.stop()

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from support.process import ServerProcess, free_port, petstore
+from support.process import ServerProcess, StartServer, free_port, petstore, servers_in
 from support.redis_server import RedisServer, redis_server
-from support.servers import StartServer, servers_in
 from support.swarm import Response, ask, request_at_once, undisturbed
 from support.waiting import eventually
 

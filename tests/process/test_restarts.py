@@ -19,11 +19,9 @@ from support.callers import Callers
 from support.exploration import DEPTH
 from support.full_stores import query
 from support.postgres import PostgresServer
-from support.process import ServerProcess, free_port
+from support.process import ServerProcess, StartServer, free_port
 from support.raw_socket import RawResponse, RawSocket
 from support.redis_server import redis_server
-from support.servers import StartServer
-from support.shared_service import SharedService
 from support.waiting import within
 
 _THREADS = 3
@@ -82,14 +80,14 @@ def stored_names(server: ServerProcess) -> list[str]:
 class Pair:
     """Two instances of the service behind a balancer, each restarted in its turn."""
 
-    def __init__(self, balancer: Balancer, folder: Path, *arguments: str) -> None:
+    def __init__(self, balancer: Balancer, folder: Path, database: str, *arguments: str) -> None:
         self._balancer = balancer
-        self._new = partial(SharedService, folder, *arguments)
+        self._new = partial(ServerProcess, folder, *arguments, database=database)
         self._running = [self._new(), self._new()]
         self._take_in(*self._running)
 
     @property
-    def newest(self) -> SharedService:
+    def newest(self) -> ServerProcess:
         """The instance that was started last."""
         return self._running[-1]
 
@@ -108,7 +106,7 @@ class Pair:
             if service.process.poll() is None:
                 service.kill()
 
-    def _take_in(self, *services: SharedService) -> None:
+    def _take_in(self, *services: ServerProcess) -> None:
         for service in services:
             service.wait_until_ready()
             self._balancer.add(service.port)

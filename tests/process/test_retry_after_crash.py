@@ -13,9 +13,8 @@ import pytest
 
 from petstore.databases.contract import Row
 from support.exploration import DEPTH
-from support.process import ServerProcess
+from support.process import ServerProcess, StartServer
 from support.raw_socket import RawSocket
-from support.servers import StartServer
 from support.waiting import within
 
 ALL_SCOPES = ("pets:read", "pets:write", "orders:read", "orders:write", "keys:admin")

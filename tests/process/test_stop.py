@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from support.callers import Writers
 from support.full_stores import query
-from support.process import ServerProcess
+from support.process import ServerProcess, StartServer
 from support.raw_socket import RawSocket
 from support.redis_server import redis_server
-from support.servers import StartServer
 from support.waiting import within
-from support.writers import Writers
 
 BODY = b'{"name": "Rex", "categoryId": 1}'
 UNHURRIED = ("--header-timeout", "60", "--shutdown-timeout", "60")

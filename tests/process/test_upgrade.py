@@ -10,8 +10,7 @@ import httpx
 import pytest
 
 from support.postgres import PostgresServer
-from support.process import free_port, is_ready, petstore
-from support.shared_service import SharedService, shared_service
+from support.process import ServerProcess, free_port, is_ready, petstore, serving
 from support.waiting import within
 
 PAGE = (Path(__file__).parents[2] / "docs/upgrading.md").read_text()
@@ -29,9 +28,9 @@ MIGRATION = """
 
 
 @pytest.fixture
-def old(postgres: PostgresServer, tmp_path: Path) -> Iterator[SharedService]:
+def old(postgres: PostgresServer, tmp_path: Path) -> Iterator[ServerProcess]:
     """A service whose database a newer version is about to migrate."""
-    with shared_service(tmp_path, postgres.new_store()) as service:
+    with serving(tmp_path, database=postgres.new_store()) as service:
         yield service
 
 
@@ -58,7 +57,7 @@ def without_numbers(text: str) -> str:
 
 
 def test_a_running_older_service_works_with_a_newer_schema_but_does_not_start(
-    postgres: PostgresServer, old: SharedService, tmp_path: Path
+    postgres: PostgresServer, old: ServerProcess, tmp_path: Path
 ) -> None:
     headers = {"Authorization": f"Bearer {old.issue()}"}
     with httpx.Client(base_url=f"{old.url}/v1", headers=headers) as client:

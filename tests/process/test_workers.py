@@ -10,9 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.process import ServerProcess
+from support.process import ServerProcess, StartServer, servers_in
 from support.redis_server import RedisServer, redis_server
-from support.servers import StartServer, servers_in
 from support.waiting import within
 
 

@@ -10,8 +10,7 @@ import pytest
 
 from proof.experiment import Trial, conduct
 from proof.experiments import mirrors
-from proof.experiments.mirrors import EXPERIMENTS
-from proof.mirrors import program
+from proof.experiments.mirrors import EXPERIMENTS, program
 from support.odd_service import error, odd_service
 
 (EXPERIMENT,) = EXPERIMENTS

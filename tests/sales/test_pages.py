@@ -78,9 +78,7 @@ async def test_the_page_begins_with_the_last_seven_days(service: Service, ada: V
     assert "<title>1 Dec so far: $0.00</title>" in page.text
 
 
-async def test_a_range_of_more_than_92_days_is_shown_by_month(
-    service: Service, ada: Visitor
-) -> None:
+async def test_a_range_over_92_days_is_shown_by_month(service: Service, ada: Visitor) -> None:
     for at, amount, currency in (
         *((NOON, 100, "USD"), (NOON - DAY, 250, "USD"), (NOON - 2 * DAY, 50, "USD")),
         (NOON - 62 * DAY, 900, "EUR"),
@@ -100,9 +98,7 @@ async def test_a_range_of_more_than_92_days_is_shown_by_month(
     assert "Download by month" not in short.text
 
 
-async def test_categories_have_their_share_the_largest_first(
-    service: Service, ada: Visitor
-) -> None:
+async def test_categories_are_listed_the_largest_first(service: Service, ada: Visitor) -> None:
     for amount, currency, category in (
         *((100, "USD", 2), (899, "USD", 1), (1, "USD", 3)),
         *((0, "EUR", 1), (0, "EUR", 1), (0, "EUR", 2)),

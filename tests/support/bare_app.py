@@ -17,6 +17,7 @@ from petstore.interface.application import Application
 from petstore.keys.model import KeyWithToken
 from petstore.limits.decide import RateLimiter
 from petstore.logs import RequestLog
+from petstore.observability.hooks import Observers
 from petstore.settings import Settings, is_postgres, sqlite_path
 from support.keys import issue
 from support.manual_clock import ManualClock
@@ -105,6 +106,7 @@ def bare_app(
     database: str | Path,
     clock: ManualClock | None = None,
     store: Store | None = None,
+    observers: Observers = (),
     **settings: Any,
 ) -> BareApp:
     """Put an application together on the store at an address or in a SQLite file.
@@ -116,10 +118,11 @@ def bare_app(
         settings = {"secret_file": str(MASTER_SECRET), **settings}
     chosen = Settings(database=address, **settings)
     clock = clock or ManualClock()
-    store = store or database_of(chosen)
+    store = store or database_of(chosen, observers)
     if not is_postgres(address):
         migrate(store, sqlite_path(address))
     limiter = create_limiter(chosen, store, clock)
     log = io.BytesIO()
-    app = create_app(chosen, store, limiter, RequestLog(log, clock, for_person=False), clock)
+    request_log = RequestLog(log, clock, for_person=False)
+    app = create_app(chosen, store, limiter, request_log, clock, observers=observers)
     return BareApp(app, chosen, store, limiter, clock, log)

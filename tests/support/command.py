@@ -1,51 +1,30 @@
 """The command line in this process: quick enough to try every form of it."""
 
-import json
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import apsw
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from petstore.cli.main import main
 from petstore.databases.sqlite import SqliteStore
+from support.shop import Shop
 from support.stores import migrate
 
 
-class Command:
+class Command(Shop):
     """``petstore``, with ``PETSTORE_DATABASE`` set."""
 
     def __init__(self, database: Path) -> None:
         self.database = database
+        self.environment = {"PETSTORE_LOG_FORMAT": "text"}
 
     @property
     def url(self) -> str:
         return f"sqlite:///{self.database}"
 
-    def __call__(self, *arguments: str, **environment: str) -> Result:
-        """Run it; what it prints and what it says on standard error are kept apart."""
-        environment = {
-            "PETSTORE_DATABASE": self.url,
-            "PETSTORE_LOG_FORMAT": "text",
-            **environment,
-        }
-        return CliRunner().invoke(main, arguments, env=environment)
-
-    def succeed(self, *arguments: str, **environment: str) -> str:
-        result = self(*arguments, **environment)
-        assert result.exit_code == 0, result.output
-        return result.stdout
-
-    def fail(self, *arguments: str, status: int, **environment: str) -> str:
-        result = self(*arguments, **environment)
-        assert result.exit_code == status, result.output
-        assert isinstance(result.exception, SystemExit), result.exception
-        assert result.stdout == ""
-        usage, error, words = result.stderr.rpartition("Error: ")
-        assert error
-        assert usage.startswith("Usage: ") == (status == 2)
-        return words.rstrip("\n")
+    def __call__(self, *arguments: object, **environment: str) -> Result:
+        return super().__call__(*arguments, **({"PETSTORE_DATABASE": self.url} | environment))
 
     def make_store(self) -> None:
         migrate(SqliteStore(self.database), self.database)
@@ -69,5 +48,6 @@ class Command:
         return self.succeed("keys", "create", "--name", "app", "--plan", plan, *arguments).strip()
 
     def show_key(self, key_id: int = 1) -> dict[str, Any]:
-        key: dict[str, Any] = json.loads(self.succeed("keys", "show", str(key_id), "--json"))
+        """Return what ``keys show --json`` says of a key."""
+        key: dict[str, Any] = self.ask("keys", "show", key_id)
         return key

@@ -17,16 +17,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from prometheus_client.parser import text_string_to_metric_families
 
-from petstore.app import create_app, create_registry, observers_of
-from petstore.backends import create_limiter, database_of
+from petstore.app import create_registry, observers_of
 from petstore.databases.contract import Store
-from petstore.logs import RequestLog
 from petstore.observability.registry import Registry, share_metrics
-from petstore.settings import Settings, is_postgres, sqlite_path
-from support.bare_app import InProcess
+from petstore.settings import Settings
+from support.bare_app import InProcess, bare_app
 from support.keys import issue
 from support.manual_clock import ManualClock
-from support.stores import address_of, migrate
+from support.stores import address_of
 
 Samples = dict[str, float]
 """Values by name and labels, as Prometheus writes them: ``petstore_bans_total``."""
@@ -90,22 +88,15 @@ async def observed_service(
     database: str | Path, clock: ManualClock, trace_endpoint: str = "", **options: Any
 ) -> AsyncIterator[ObservedService]:
     """Run the service on the store at an address or in a SQLite file, until the block ends."""
-    url = address_of(database)
-    settings = Settings(database=url, trace_endpoint=trace_endpoint, **options)
-    stream = io.BytesIO()
-    log = RequestLog(stream, clock, for_person=False)
     with registry_of_test() as registry:
-        observers = observers_of(settings, registry)
-        store = database_of(settings, observers)
-        if not is_postgres(url):
-            migrate(store, sqlite_path(url))
-        limiter = create_limiter(settings, store, clock, observers)
-        app = create_app(settings, store, limiter, log, clock, observers=observers)
-        async with app.lifespan():
-            transport = InProcess(app)
+        options |= {"trace_endpoint": trace_endpoint}
+        settings = Settings(database=address_of(database), **options)
+        bare = bare_app(database, clock, observers=observers_of(settings, registry), **options)
+        async with bare.app.lifespan():
+            transport = InProcess(bare.app)
             url = "http://petstore.test"
             async with httpx.AsyncClient(transport=transport, base_url=url) as client:
-                yield ObservedService(client, store, clock, port_of(registry), stream)
+                yield ObservedService(client, bare.store, clock, port_of(registry), bare.log)
 
 
 class Collector(ThreadingHTTPServer):

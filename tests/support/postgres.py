@@ -260,3 +260,13 @@ class PostgresServer:
         first = int((self.data / "postmaster.pid").read_text().split()[0])
         children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
         return [first, *map(int, children)]
+
+
+@contextmanager
+def postgres_server(**settings: str) -> Iterator[PostgresServer]:
+    """Run a server with further settings until the block ends."""
+    server = PostgresServer(**settings)
+    try:
+        yield server
+    finally:
+        server.remove()

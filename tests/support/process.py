@@ -6,11 +6,13 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from http.client import HTTPConnection, HTTPException
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from click.testing import CliRunner
@@ -94,21 +96,23 @@ def is_ready(url: str) -> bool:
 class ServerProcess:
     """``petstore serve`` in ``folder``, on a free port of the loopback address.
 
-    It logs to ``log_path``, or to the file descriptor ``stderr``. Unless it ``delivers``, it has no
-    process for webhooks. It listens on ``listener`` if that is given, as systemd does it.
+    Its ``database`` is a SQLite file there, unless another is given. It logs to ``log_path``, or to
+    the file descriptor ``stderr``. Unless it ``delivers``, it has no process for webhooks. It
+    listens on ``listener`` if that is given, as systemd does it.
     """
 
     def __init__(
         self,
         folder: Path,
         *arguments: str,
+        database: str = "",
         env: dict[str, str] | None = None,
         stderr: int | None = None,
         delivers: bool = False,
         listener: socket.socket | None = None,
     ) -> None:
         self.folder = folder
-        self.database = f"sqlite:///{folder / 'petstore.db'}"
+        self.database = database or f"sqlite:///{folder / 'petstore.db'}"
         self.arguments = arguments
         self._env = {**os.environ, **(env or {})}
         self._stderr = stderr
@@ -208,3 +212,54 @@ class ServerProcess:
     def _close(self) -> None:
         if self.process.stdout is not None:
             self.process.stdout.close()
+
+
+class GranianProcess(ServerProcess):
+    """Granian with ``petstore.asgi:app``, with the options of ``petstore serve`` as variables."""
+
+    def command(self) -> list[str]:
+        return [
+            *(sys.executable, "-m", "granian", "--interface", "asgi", "--port", str(self.port)),
+            *("--no-log", "--workers-kill-timeout", "5", "petstore.asgi:app"),
+        ]
+
+    def environment(self) -> dict[str, str]:
+        options = dict(zip(self.arguments[::2], self.arguments[1::2], strict=True))
+        options = {"--database": self.database, "--log-format": "json"} | options
+        variables = {
+            f"PETSTORE_{name.removeprefix('--').replace('-', '_').upper()}": value
+            for name, value in options.items()
+        }
+        return super().environment() | variables
+
+
+@contextmanager
+def serving(
+    folder: Path, *arguments: str, kind: type[ServerProcess] = ServerProcess, **options: Any
+) -> Iterator[ServerProcess]:
+    """Run a service until the block ends, on a store of its own unless ``database`` is given."""
+    server = kind(folder, *arguments, **options)
+    try:
+        server.wait_until_ready()
+        yield server
+    finally:
+        try:
+            server.stop()
+        except subprocess.TimeoutExpired:
+            server.kill()
+            raise
+
+
+Serve: TypeAlias = Callable[..., AbstractContextManager[ServerProcess]]
+"""Takes a folder and options; runs a service with a store of its own until the block ends."""
+StartServer: TypeAlias = Callable[..., ServerProcess]
+"""Takes options of ``petstore serve``; returns the service once it is ready."""
+
+
+@contextmanager
+def servers_in(folder: Path) -> Iterator[StartServer]:
+    """Give a function that starts services on one database in ``folder``, until the block ends."""
+    with ExitStack() as started:
+        yield lambda *arguments, **options: started.enter_context(
+            serving(folder, *arguments, **options)
+        )

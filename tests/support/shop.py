@@ -36,11 +36,12 @@ class Shop:
         return json.loads(self.succeed(*arguments, "--json"))
 
     def fail(self, *arguments: object, status: int, **environment: str) -> str:
-        """Run it to an error, said in one line and nothing printed; return the line."""
+        """Run it to an error, said in plain words and nothing else; return the words."""
         result = self(*arguments, **environment)
         assert result.exit_code == status, result.output
         assert isinstance(result.exception, SystemExit), result.exception
         assert result.stdout == ""
-        *_, words = result.stderr.splitlines()
-        assert words.startswith("Error: ")
-        return words.removeprefix("Error: ")
+        usage, error, words = result.stderr.rpartition("Error: ")
+        assert error
+        assert status == 2 or not usage.startswith("Usage: ")
+        return words.rstrip("\n")

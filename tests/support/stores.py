@@ -16,8 +16,6 @@ from petstore.databases.private_files import create
 from petstore.databases.sqlite import SqliteStore
 from petstore.settings import is_postgres, sqlite_path
 
-CONNECTIONS = 10
-
 
 def address_of(address: str | Path) -> str:
     return address if isinstance(address, str) else f"sqlite:///{address}"
@@ -42,8 +40,14 @@ def _new_file() -> bytes:
 
 
 @asynccontextmanager
-async def open_store(address: str | Path, timeout_ms: int = 10_000) -> AsyncIterator[Any]:
-    store = store_at(address_of(address), timeout_ms, CONNECTIONS)
+async def open_store(
+    address: str | Path, timeout_ms: int = 10_000, connections: int = 10
+) -> AsyncIterator[Any]:
+    """Open a store; one in a SQLite file is made, one on a server is there.
+
+    On a busy machine slow is no failure.
+    """
+    store = store_at(address_of(address), timeout_ms, connections)
     if not is_postgres(address_of(address)):
         migrate(store, sqlite_path(address_of(address)))
     await store.open()

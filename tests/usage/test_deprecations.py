@@ -171,9 +171,7 @@ async def calls(store: Store, clock: ManualClock) -> Calls:
     return Calls(store, clock)
 
 
-async def test_the_days_add_up_and_the_latest_has_the_last_call(
-    calls: Calls, clock: ManualClock
-) -> None:
+async def test_the_days_add_up_to_the_last_call(calls: Calls, clock: ManualClock) -> None:
     for day in range(3):
         await calls.call(*(day + 1) * ["getPet"], user_agent=b"shop/%d" % day)
         clock.now += DAY
@@ -184,12 +182,6 @@ async def test_the_days_add_up_and_the_latest_has_the_last_call(
     assert (use.calls, use.last_user_agent) == (5, "shop/2")
     clock.now += 2 * DAY
     assert (await calls.page()).items == []
-
-
-async def test_a_list_continues_after_an_operation_that_was_removed(calls: Calls) -> None:
-    for key_id in (1, 2):
-        await calls.call("findPet", key_id=key_id)
-    assert [use.key_id for use in (await calls.page(1_999)).items] == [1, 2]
 
 
 # The sunset

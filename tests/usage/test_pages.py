@@ -42,9 +42,7 @@ def shown_token(html: str) -> str:
 # Limits
 
 
-async def test_the_meters_show_the_usage_and_viewing_them_counts_against_no_limit(
-    service: Service,
-) -> None:
+async def test_meters_show_the_usage_and_count_against_no_limit(service: Service) -> None:
     owner = await owner_of_key(service, plan="free", scopes=frozenset({"pets:read"}))
     for _ in range(50):
         await service.request("GET", "/v1/pets", owner.token)
@@ -52,15 +50,13 @@ async def test_the_meters_show_the_usage_and_viewing_them_counts_against_no_limi
         words = await usage_of(owner)
         assert re.search("This minute: 50 of 60 . nearly at the limit", words)
         assert "Today: 50 of 1000 " in words
-        assert re.search(r"\( \d+ (?:s|min) left \).* \( \d+ h( \d+ min)? left \)", words)
+        assert words.count("Resets at") == 2
 
 
 # What ends
 
 
-async def test_deprecated_calls_are_shown_with_their_sunset_and_replacement(
-    service: Service,
-) -> None:
+async def test_deprecated_calls_show_sunset_and_replacement(service: Service) -> None:
     owner = await owner_of_key(service)
     assert "Deprecated calls" not in await usage_of(owner)
     agent = {"User-Agent": "<b>till</b>/1"}
@@ -159,7 +155,7 @@ async def test_the_newest_24_refused_rows_are_shown_in_words(service: Service) -
     for name in ("listPets", "listPets", "", "ofAnotherVersion"):
         counter.count("refused", owner.key_id, name, hour)
     words = await usage_of(owner)
-    for row in ("List pets 2", "A path or a method that there is not 1", "ofAnotherVersion 1"):
+    for row in ("List pets 2", "Unknown path or method 1", "ofAnotherVersion 1"):
         assert f"1 Dec 2026, 12:00 {row}" in words
     for hours in range(1, 23):
         counter.count("refused", owner.key_id, "listPets", hour - hours)

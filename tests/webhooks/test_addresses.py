@@ -87,9 +87,7 @@ def test_in_an_allowed_network_plain_http_works_on_any_port(address: str, networ
     ("scheme", "port"), [("http", 80), ("https", 8443), ("http", 443), ("https", 22)]
 )
 @pytest.mark.parametrize("networks", [[], ["10.0.0.0/8"]])
-def test_a_public_address_allows_only_https_on_port_443(
-    scheme: str, port: int, networks: list[str]
-) -> None:
+def test_public_addresses_need_https_and_443(scheme: str, port: int, networks: list[str]) -> None:
     own = list(map(ip_network, networks))
     with pytest.raises(ForbiddenAddress, match=r"^expected https and port 443"):
         check_target(scheme, port, [ip_address("1.1.1.1")], own)

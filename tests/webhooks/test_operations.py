@@ -13,6 +13,7 @@ from petstore.clock import SECOND
 from petstore.databases.contract import Statement
 from petstore.keys.model import SCOPES
 from petstore.settings import SettingError
+from petstore.webhooks.deliveries import due_deliveries
 from petstore.webhooks.signing import master_of_text, secret_text, webhook_secrets
 from support.cases import case
 from support.error_body import assert_error
@@ -117,9 +118,7 @@ async def test_the_webhook_of_another_key_is_not_found(service: Service, send: S
 
 
 @pytest.mark.each_database
-async def test_an_administrator_sees_every_webhook_and_can_only_disable_it(
-    service: Service,
-) -> None:
+async def test_an_administrator_can_see_and_disable_every_webhook(service: Service) -> None:
     owner = await sender(service, scopes=MANAGER)
     admin = await sender(service, scopes=frozenset(SCOPES))
     await create(owner)
@@ -206,7 +205,7 @@ async def test_an_invalid_value_is_refused_naming_the_field(send: Send) -> None:
                     assert message.startswith(f"{field}: expected ")
         for body, code in (
             ({"url": "http://shop.example/"}, "invalid_webhook_url"),
-            ({"url": URL, "types": ["pet.sold"]}, "unknown_event_type"),
+            ({"url": URL, "types": ["pet.sold"]}, "invalid_body"),
         ):
             with case(method, body):
                 assert_error(await send(method, path, json=body), 400, code)
@@ -219,9 +218,7 @@ async def test_the_operator_may_allow_networks(address: str) -> None:
         assert (await create(send, url="http://127.0.0.1:3000/hooks"))["id"] == 1
 
 
-async def test_a_type_that_the_key_cannot_read_is_refused_naming_the_scope_it_needs(
-    service: Service,
-) -> None:
+async def test_a_type_that_the_key_cannot_read_is_refused(service: Service) -> None:
     send = await sender(service, scopes=frozenset({"webhooks:write", "pets:read"}))
     await create(send, types=["pet.created", "key.banned"])
     for method, path in (("POST", "/webhooks"), ("PATCH", "/webhooks/1")):
@@ -270,26 +267,23 @@ async def test_only_the_named_fields_change(send: Send) -> None:
 
 
 @pytest.mark.each_database
-async def test_a_deleted_webhook_and_its_deliveries_are_not_found(
-    service: Service, send: Send
-) -> None:
+async def test_a_deleted_webhook_has_no_deliveries(service: Service, send: Send) -> None:
     await create(send)
-    await create(send)
-    await add_deliveries(service.store, 1, *["pending"] * 501)
-    await add_deliveries(service.store, 2, "pending")
+    await add_deliveries(service.store, 1, "pending", "failed")
     assert (await send("DELETE", "/webhooks/1")).status_code == 204
-    assert_error(await send("GET", "/webhooks/1"), 404, "not_found")
-    assert_error(await send("DELETE", "/webhooks/1"), 404, "not_found")
-    assert await rows(service, "SELECT webhook_id FROM webhook_deliveries") == [(2,)]
+    for method, path in (
+        *(("GET", ""), ("DELETE", ""), ("GET", "/deliveries")),
+        *(("POST", "/deliveries/1/retry"), ("POST", "/deliveries/2/retry")),
+    ):
+        assert_error(await send(method, f"/webhooks/1{path}"), 404, "not_found")
+    assert await due_deliveries(service.store, 1, service.clock()) == []
 
 
 # Secrets
 
 
 @pytest.mark.each_database
-async def test_a_rotated_secret_is_new_and_the_old_one_works_for_a_day(
-    service: Service, send: Send
-) -> None:
+async def test_a_rotated_secret_works_for_a_day(service: Service, send: Send) -> None:
     created = await create(send)
     assert created["secret"] in await secrets_of(service)
     rotated = await send("POST", "/webhooks/1/rotate")
@@ -349,9 +343,7 @@ async def test_a_lost_master_secret_is_not_replaced_while_webhooks_exist(databas
         assert secret.exists()
 
 
-async def test_a_request_refused_without_a_master_secret_can_be_retried_later(
-    database: Path,
-) -> None:
+async def test_a_request_refused_without_a_secret_can_be_retried(database: Path) -> None:
     async with running_service(database) as service:
         send = await sender(service, scopes=frozenset(SCOPES))
         secret = database.with_name(f"{database.name}.secret")
@@ -407,9 +399,7 @@ async def test_deliveries_are_listed_newest_first(service: Service, send: Send) 
     assert "Link" not in (await send("GET", "/webhooks/1/deliveries?limit=3")).headers
 
 
-async def test_a_recovery_is_accepted_and_left_to_the_process_that_delivers(
-    service: Service, send: Send
-) -> None:
+async def test_a_recovery_is_left_to_the_deliverer(service: Service, send: Send) -> None:
     await create(send)
     await add_events(service.store, [NOW, NOW + SECOND])
     for since, recovered_to in (("2026-12-01T12:00:01Z", 1), ("0001-01-01T00:00:00Z", 0)):
@@ -443,24 +433,7 @@ async def test_a_delivery_can_be_sent_again(service: Service, send: Send) -> Non
 
 
 @pytest.mark.each_database
-async def test_no_delivery_outlives_a_webhook_that_is_deleted_meanwhile(
-    service: Service, send: Send
-) -> None:
-    await create(send)
-    await add_events(service.store, [NOW] * 8)
-    await add_deliveries(service.store, 1, *["failed"] * 8)
-    paths = [f"/webhooks/1/deliveries/{number}/retry" for number in range(1, 9)]
-    requests = [send("POST", path) for path in paths]
-    requests.insert(4, send("DELETE", "/webhooks/1"))
-    responses = await asyncio.gather(*requests)
-    assert {response.status_code for response in responses} <= {202, 204, 404}
-    assert await rows(service, "SELECT id FROM webhook_deliveries") == []
-
-
-@pytest.mark.each_database
-async def test_a_webhook_that_is_disabled_meanwhile_gets_no_later_retry(
-    service: Service, send: Send
-) -> None:
+async def test_a_disabled_webhook_gets_no_retry(service: Service, send: Send) -> None:
     await create(send)
     await add_events(service.store, [NOW] * 8)
     await add_deliveries(service.store, 1, *["failed"] * 8)

@@ -28,9 +28,7 @@ async def create(visitor: Visitor, **wanted: Any) -> httpx.Response:
     return response
 
 
-async def test_the_owner_of_a_key_that_manages_keys_sees_its_own_webhooks_alone(
-    service: Service,
-) -> None:
+async def test_an_owner_sees_the_own_webhooks_alone(service: Service) -> None:
     await create(await signed_in(service))
     owner = await owner_of_key(service)
     await create(owner, description="Mine")
@@ -46,24 +44,6 @@ async def test_without_a_master_secret_webhooks_cannot_be_added(postgres_url: st
         page = await (await signed_in(service)).get("/webhooks")
         assert "its operator has not set them up" in words(page)
         assert "/webhooks/new" not in page.text
-
-
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"url": "http://127.0.0.1/"}, "Address: expected"),
-        ({"types": ["pet.eaten"]}, "there is no 'pet.eaten'"),
-        ({"description": "x" * 256}, "What it is for: expected 1 to 255"),
-    ],
-)
-async def test_a_refused_webhook_keeps_the_input(
-    staff: Visitor, fields: dict[str, Any], said: str
-) -> None:
-    refused = await staff.post("/webhooks", **HOOK | fields)
-    assert refused.status_code == 400
-    assert said in words(refused)
-    assert 'value="pet.created" checked' in refused.text or "types" in fields
-    assert 'value="Till"' in refused.text or "description" in fields
 
 
 async def test_the_secret_is_shown_once(staff: Visitor) -> None:
@@ -121,7 +101,7 @@ async def test_a_conflict_shows_the_other_change_and_keeps_the_input(staff: Visi
     await succeed(staff, page, "Save", description="Other")
     late = await press(staff, page, "Save", description="Mine")
     assert late.status_code == 412
-    assert "Somebody else changed this webhook" in words(late)
+    assert "Another user changed this webhook" in words(late)
     assert conflict_of(late, "What it is for") == ["Till", "Other", "Mine"]
     saved = await succeed(staff, late, "Save mine anyway")
     assert form_of(saved, "Save").fields["description"] == "Mine"
@@ -178,9 +158,7 @@ async def test_a_test_delivery_is_sent_once_however_often_the_button_is_pressed(
         assert "A test is on its way." in words(sent)
 
 
-async def test_a_form_sent_twice_creates_one_webhook_and_one_secret(
-    service: Service, staff: Visitor
-) -> None:
+async def test_a_form_sent_twice_shows_one_secret(service: Service, staff: Visitor) -> None:
     for path, fields in (("/webhooks", HOOK), ("/webhooks/1/rotate", {"graceSeconds": "3600"})):
         opened = await staff.get("/webhooks/new" if path == "/webhooks" else "/webhooks/1")
         form = opened.text.partition(f'action="/console{path}"')[2]

@@ -45,9 +45,7 @@ def test_only_a_2xx_status_is_a_success() -> None:
     ],
 )
 @pytest.mark.parametrize("status", [429, 503])
-def test_retry_after_pauses_deliveries_for_up_to_a_day(
-    status: int, retry_after: str, wait: int
-) -> None:
+def test_retry_after_pauses_up_to_a_day(status: int, retry_after: str, wait: int) -> None:
     assert paused_until(status, retry_after, NOW) == NOW + wait
 
 

@@ -302,9 +302,7 @@ async def test_a_host_without_addresses_is_a_failure() -> None:
     assert failed == "host not found (DNS): no address"
 
 
-async def test_a_host_that_does_not_resolve_fails_at_the_timeout(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_unresolved_host_fails_at_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sender_module, "_CONNECT_SECONDS", 0.05)
 
     async def resolve(_: str) -> list[Address]:
@@ -315,9 +313,7 @@ async def test_a_host_that_does_not_resolve_fails_at_the_timeout(
         await Sender(resolve, LOOPBACK, "petstore").post("https://shop.example/", {}, BODY)
 
 
-async def test_concurrent_requests_for_one_host_share_a_lookup(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_concurrent_requests_share_a_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
     look_ups = []
     look_up = socket.getaddrinfo
 

@@ -110,9 +110,7 @@ async def test_a_new_url_ends_the_pause_of_the_old_one(store: Store, key: Caller
     assert await column(store, "paused_until") is None
 
 
-async def test_a_test_is_an_event_that_only_the_key_of_the_webhook_can_read(
-    store: Store, key: Caller
-) -> None:
+async def test_a_test_is_an_event_of_the_key_of_the_webhook(store: Store, key: Caller) -> None:
     await add_webhook(store, key, "order.placed")
     test = await store.write(record_test(Change(NOW), 1))
     await publish(store)

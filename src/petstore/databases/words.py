@@ -18,7 +18,7 @@ from petstore.databases.pages import (
     limited_subquery,
     opaque_parameter,
 )
-from petstore.domain.rows import RowMapping
+from petstore.domain.decoding import RowMapping
 from petstore.domain.words import finds, indexed_beginning, terms_of, typed_words, words_of
 from petstore.time_slices import TimeSlices
 

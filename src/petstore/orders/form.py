@@ -109,12 +109,7 @@ class Card(NamedTuple):
     @property
     def seen(self) -> Mapping[str, str]:
         """The hidden fields of a form that changes the order: which version the person saw."""
-        until = self.order.reserved_until
-        return {
-            "version": Result(self.order).version,
-            "seen": self.order.status,
-            "until": exact(until),
-        }
+        return {"version": Result(self.order).version, "seen": self.order.status}
 
 
 def days_late(order: Order, request: PageRequest) -> int:

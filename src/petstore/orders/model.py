@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
+from petstore.domain.decoding import RowMapping
 from petstore.domain.fields import NO_U0000, Id, Int64, Moment, merged, printable_text
-from petstore.domain.rows import RowMapping
 from petstore.domain.time_zones import local_time
 from petstore.errors import IllegalTransition, InvalidBody
 from petstore.pets.model import PetStatus

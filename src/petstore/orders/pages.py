@@ -15,7 +15,7 @@ from petstore.console.forms import Field, FieldSet, Problem, Texts, isolated, pa
 from petstore.console.history import History, history_of, sellers_of
 from petstore.console.numbers import money_in_words
 from petstore.console.page import ConsolePage, Handler, Notice, PageRequest, Refused, Undo
-from petstore.console.templates import ago_in_words, duration
+from petstore.console.templates import ago_in_words
 from petstore.domain.names import MAX_SEARCHED, name_key
 from petstore.errors import (
     InvalidBody,
@@ -257,28 +257,25 @@ def _told(request: PageRequest, card: Card) -> Notice:
 
 
 async def _change(request: PageRequest) -> Response:
-    path = f"/orders/{request.path_id}"
     before: Order = (await request.execute("getOrder")).value
     fields = order_form(request, before)
     body = fields.patch(request.form)
     if not body:
-        return await request.redirect(path)
+        return await request.redirect(request.own_path)
     changed = await request.execute("updateOrder", body)
     back, now = fields.texts(before), fields.texts(changed.value)
     if back["shipDate"] != now["shipDate"]:
         back["shipDate"] = exact(before.ship_date)
-    return await request.tell_change(path, f"Order {before.id}", back, now, changed.version)
+    return await request.tell_change(f"Order {before.id}", back, now, changed.version)
 
 
 def _conflict(
     request: PageRequest, card: Card, history: History, wanted: OrderStatus | None
 ) -> str:
     """Return why an order did not change: what others, or the time, did since the person looked."""
-    order, until = card.order, request.form.text("until")
+    order = card.order
     if order.status == wanted:
         return f"Order {order.id} is {order.status} already."
-    if order.status == "cancelled" and (ended := _ended(until, card.now)):
-        return f"The time to approve order {order.id} ended {ended} ago. The order is cancelled."
     line, done = history.change_of("status"), f"{order.status} order {order.id}"
     if order.status == request.form.text("seen"):
         line, done = next(iter(history.lines), None), f"changed order {order.id}"
@@ -289,14 +286,6 @@ def _conflict(
     if order.status in OPEN_STATUSES:
         return f"{told} Your change is not made. If it is still right, make it again."
     return told
-
-
-def _ended(until: str, now: datetime) -> str:
-    try:
-        span = now - datetime.fromisoformat(until)
-    except (ValueError, TypeError):  # not a moment, or one without a zone
-        return ""
-    return duration(span) if span >= timedelta(0) else ""
 
 
 # The file of orders

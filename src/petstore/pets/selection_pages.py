@@ -173,7 +173,7 @@ async def _undo(request: PageRequest) -> Response:
 
 async def _take_back(request: PageRequest, pet_id: int) -> bool:
     """Undo what a request did to a pet; return whether it was not undone before."""
-    wanted = (request.author.actor, request.form.text("request"))
+    wanted = (request.caller.actor, request.form.text("request"))
     found = await newest_events(request, 2, resource=f"pet/{pet_id}")
     if not found:
         msg = "its history is no longer kept"
@@ -206,7 +206,7 @@ async def _selected(request: PageRequest) -> tuple[Mapping[int, str], bool]:
     if not request.form.text("all"):
         return _selected_in(request.form), False
     form = decode_urlencoded(_back(request).partition("?")[2].encode())
-    query = await list_query(request, Form({**form.fields, "cursor": []}))
+    query = list_query(Form({**form.fields, "cursor": []}))
     selected, more = dict[int, str](), True
     while more and len(selected) < MAX_SELECTED:
         found = await request.execute("listPets", query={**query, "limit": 100})

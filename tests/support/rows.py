@@ -1,12 +1,41 @@
-"""The statements of operations, recorded without a database."""
+"""Statements and rows: of pets and orders, and those of any operation, recorded."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any
 
-from petstore.databases.contract import Row, Statement, T, Unit
+from petstore.databases.contract import Row, Statement, T, Unit, Value
 from petstore.errors import NotFound
+from petstore.orders.model import Order
+from petstore.pets.model import PETS
+
+_SELECT = f"SELECT {PETS.columns} FROM pets"  # noqa: S608 - only names
+
+
+def select_pet(pet_id: int) -> Statement:
+    return Statement(f"{_SELECT} WHERE id = ?1", (pet_id,), name="select_pet")
+
+
+def select_pets(count: int, after: int = 0) -> Statement:
+    sql = f"{_SELECT} WHERE id > ?1 ORDER BY id LIMIT ?2"
+    return Statement(sql, (after, count), name="select_pets")
+
+
+def order_row(
+    order_id: int,
+    pet_id: int,
+    status: str = "placed",
+    placed_at: int = 0,
+    reserved_until: int | None = None,
+    **others: Value,
+) -> Row:
+    fields: dict[str, Value] = dict(others)
+    fields |= {"id": order_id, "pet_id": pet_id, "quantity": 1, "status": status}
+    fields |= {"complete": status == "delivered", "placed_at": placed_at}
+    fields["reserved_until"] = reserved_until
+    assert fields.keys() <= {*Order.__struct_fields__}
+    return tuple(fields.get(name) for name in Order.__struct_fields__)
 
 
 class RecordingStore:
