@@ -40,13 +40,10 @@ _NAMES = sorted(
     for path in ROOT.glob(f"src/petstore/{pattern}")
     if (name := f"{path.parent.name}/{path.stem}") not in _WITHOUT_PURE_TESTS
 )
-_NAMES += ["http/parser", "limits/decide", "limits/minutes", "generations", "server_urls"]
+_NAMES += ["http/parser", "limits/decide", "limits/minutes", "generations"]
 _OTHER_TESTS = {
     "domain/csv_files": ["domain/test_csv_files", "pets/test_spreadsheet_safety"],
     "generations": ["test_generations"],
-    "server_urls": ["test_server_urls"],
-    "webhooks/model": ["webhooks/test_model", "webhooks/test_addresses", "webhooks/test_schedule"],
-    "keys/model": ["keys/test_tokens", "keys/test_rights", "keys/test_fields"],
 }
 MODULES: Table = {
     f"src/petstore/{name}.py": [

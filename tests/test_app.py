@@ -53,7 +53,8 @@ async def test_old_rows_are_deleted_in_the_background(database: Path) -> None:
         await service.issue("free")
         services = service.app.services
         today = service.clock() // DAY
-        event = "INSERT INTO events (id, at, type, resource, data) VALUES (?1, ?2, '', '', '')"
+        event = "INSERT INTO events (id, at, type, resource, data, actor)"
+        event += " VALUES (?1, ?2, '', '', '', '')"
         for days in (32, 31, 9, 8):
             await services.store.write(do("INSERT INTO usage VALUES (1, ?1, 5)", today - days))
             moment = service.clock() - days * DAY

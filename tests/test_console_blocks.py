@@ -66,7 +66,7 @@ KEYS = """
 $ make serve
 Petstore is at  http://127.0.0.1:8000/v1
 $ petstore keys create --name "Corner shop" --plan free
-Key 6 (Corner shop) created. The token is shown this once.
+Key 6 (Corner shop): this token is shown only once.
 ps_live_…
 ```
 """

@@ -66,14 +66,14 @@ RESOURCES = (
     *("sales", "people", "imports"),
 )
 ORDER = (
-    *("time_slices", "http", "server_urls", "clock", "errors", "coalescing", "generations"),
+    *("time_slices", "http", "clock", "errors", "coalescing", "generations"),
     *(
         "domain",
         "model",
         "logs",
         "periodic_tasks",
-        "redis_client",
         "settings",
+        "redis_client",
         "databases",
         "limits",
     ),
@@ -195,7 +195,7 @@ LIBRARIES = {
     "jinja2": ("petstore.console.templates",),
     "multipart": ("petstore.console.forms",),
     "mcp": ("petstore.agents",),
-    **dict.fromkeys(("click", "rich", "petstore_client"), COMMAND_LINE),
+    **dict.fromkeys(("click", "petstore_client"), COMMAND_LINE),
 }
 """Each with its adapters, which alone import it."""
 

@@ -9,7 +9,7 @@ import pytest
 POSTGRES, REDIS = "postgresql://petstore@127.0.0.1:9/petstore", "redis://127.0.0.1:9"
 # redis looks whether cryptography is there, and loads nothing of it.
 OF_SOME = {
-    *("asyncpg", "cryptography.hazmat", "redis", "rich", "petstore_client"),
+    *("asyncpg", "cryptography.hazmat", "redis", "petstore_client"),
     "petstore.observability.tracing",
 }
 CODE = """

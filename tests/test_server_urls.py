@@ -3,7 +3,7 @@
 import pytest
 from redis.asyncio import Redis
 
-from petstore.server_urls import postgres_url, redis_url
+from petstore.settings import postgres_url, redis_url
 
 POSTGRES = "postgresql://petstore:s3cret@db:5432/shop"
 

@@ -45,7 +45,7 @@ _CALLS = {
     "listOrders": 'for order in client.orders.list(status="placed"):\n    print(order.pet_id)',
     "placeOrder": 'order = client.orders.place(pet_id=7, buyer="Jane Doe", amount=24900)',
     "getOrder": "order = client.orders.get(7)",
-    "updateOrder": "order = client.orders.approve(7)",
+    "updateOrder": 'order = client.orders.update(7, status="approved")',
     "cancelOrder": "client.orders.cancel(7)",
     "getInventory": "inventory = client.inventory.get()",
     "getSales": (
@@ -72,10 +72,6 @@ _CALLS = {
     "getPerson": "person = client.people.get(5)",
     "updatePerson": 'person = client.people.update(5, role="manager")',
     "invitePerson": "link = client.people.invite(5).invitation.url",
-    "listPersonDevices": (
-        "for device in client.people.devices(5):\n    print(device.name, device.last_used_at)"
-    ),
-    "endPersonDevice": "client.people.end(5, 7)",
     "listDeprecations": (
         "for use in client.keys.deprecations():\n    print(use.key_name, use.operation, use.calls)"
     ),

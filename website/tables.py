@@ -4,8 +4,8 @@ import json
 from dataclasses import fields
 
 from petstore.agents.tools import TOOLS
-from petstore.events.examples import example_of
 from petstore.events.model import EVENT_TYPES
+from petstore.interface.openapi.events import example_of
 from petstore.observability import metrics
 from petstore.observability.metrics import Metric
 from petstore.settings import Settings

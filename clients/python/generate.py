@@ -25,7 +25,7 @@ from petstore.interface.operations import OPERATIONS
 _WIDTH = 100
 PACKAGE = Path(__file__).parent / "src/petstore_client"
 
-_BASES = {"Pets": "PetById", "Orders": "OrderSteps", "Events": "EventFeed"}
+_BASES = {"Pets": "PetById", "Events": "EventFeed"}
 _BY_HAND = ("getPet", "listEvents")
 _NAMES = {
     "Inventory": "InventoryCounts",
@@ -41,12 +41,13 @@ _TYPES = {"boolean": "bool", "integer": "int", "object": "Mapping[str, Any]", "s
 _ABOUT = {
     "limit": "The size of a page, from 1 to 100. By default 100.",
     "if_match": "The ``etag`` of the version to change. A later version is left as it is.",
-    "idempotency_key": "A name for this call. Made again with the same one, it acts once.",
 }
+_PLAIN = ("cursor", "idempotency_key")  # the names say it
 _PYTHON = {
     # Sentences that only HTTP or another language needs.
     r"(?:^|(?<=\.) )[^.]*(?:\bLink\b(?!. header of)|\bpage may\b|\[\]|JavaScript)[^.]*\.": "",
     r"Returns a (?:page|paginated list) of": "Iterates over",
+    r"; may be repeated, up to \d+ times": "; one, or any number",
     "the members in the body": "what you name",
     "the `Link` header": "the `cursor`",
     r"\bnull\b": "`None`",
@@ -64,10 +65,9 @@ from typing import Any, Generic, Literal, TypeAlias
 from msgspec import UNSET, UnsetType, field
 from types import NoneType
 from petstore_client._calls import Call, Items, Listing, called, listed
-from petstore_client._events import EventFeed
+from petstore_client._by_hand import EventFeed, PetById
 from petstore_client._faces import D, Resource, listing, operation
 from petstore_client._model import Model, Versioned, without
-from petstore_client._shortcuts import OrderSteps, PetById
 '''
 
 
@@ -196,7 +196,7 @@ def _method(row: Operation) -> str:
     names = sorted(sent, key=lambda each: each in ("limit", "cursor"))
     taken = {each: _taken(sent[each], row.method) for each in names}
     taken |= {_HEADERS[row.method]: "str | None = None"} if row.method in _HEADERS else {}
-    about = {each: _ABOUT.get(each) or _about(sent[each]) for each in taken}
+    about = {x: _ABOUT.get(x) or _about(sent[x]) for x in taken if x not in _PLAIN}
     if row.media_types:
         taken |= {"media_type": f'str = "{row.media_types[0]}"'}
         about |= {"content": "The file.", "media_type": f"One of {', '.join(row.media_types)}."}
@@ -217,13 +217,8 @@ def _batch_method(row: Operation) -> str:
     text = f"@operation\ndef {re.split('[A-Z]', row.id)[0]}_many(\n"
     text += f"    self, {name}: Iterable[{sent.__name__}], *, idempotency_key: str | None = None\n"
     text += f") -> Call[{kind}]:\n"
-    text += _doc(
-        row,
-        {
-            name: "At least one. Each 100 of them are a request, all of which or none are added.",
-            "idempotency_key": _ABOUT["idempotency_key"],
-        },
-    )
+    about = "At least one. Each 100 of them are a request, all of which or none are added."
+    text += _doc(row, {name: about})
     text += f'    return called({kind}, "{row.method}", "{row.path}",'
     return f'{text} {{"idempotency_key": idempotency_key}}, body=[*{name}])\n'
 

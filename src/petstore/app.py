@@ -17,7 +17,7 @@ from petstore.backends import (
 from petstore.clock import Clock, system_clock
 from petstore.console.console import Console
 from petstore.databases.contract import Store
-from petstore.databases.retention import RetentionDays, pruning
+from petstore.databases.schema import RetentionDays, pruning
 from petstore.events.store import publishing
 from petstore.interface.application import Application, HttpRules, Pages, RequestHooks
 from petstore.interface.bodies import BodyReader
@@ -42,7 +42,7 @@ _EXPORTER = "OTEL_TRACES_EXPORTER"
 def serve_settings(settings: Settings, registry: Registry | None = None) -> Application:
     log, observers = open_log(settings), observers_of(settings, registry)
     store = database_of(settings, observers)
-    limiter = create_limiter(settings, store, system_clock, observers)
+    limiter = create_limiter(settings, store, system_clock)
     return create_app(settings, store, limiter, log, observers=observers)
 
 
@@ -68,7 +68,10 @@ def create_app(
                 **docs.pages(),
                 "/healthz": health.live,
                 "/readyz": health.ready,
-                f"{BASE}/openapi.json": DocumentPage(OPERATIONS, addresses.root),
+                f"{BASE}/openapi.json": DocumentPage(
+                    *(OPERATIONS, addresses.root),
+                    *(settings.environment, settings.other_environment_url.rstrip("/")),
+                ),
             },
             docs.missing,
             Console(services, bodies, addresses.public_url),

@@ -22,7 +22,7 @@ from petstore.limits.admission import Admission
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import BanRules, RateLimiter
 from petstore.limits.memory import MemoryLimiter
-from petstore.observability.hooks import Observers, observed_limiter, observed_store
+from petstore.observability.hooks import Observers, observed_store
 from petstore.orders.store import Reservations
 from petstore.periodic_tasks import PeriodicTask, background
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
@@ -109,9 +109,7 @@ async def watched_files(store: Store) -> AsyncIterator[None]:
         raise LostFiles(lost[0])
 
 
-def create_limiter(
-    settings: Settings, store: Store, clock: Clock, observers: Observers = ()
-) -> RateLimiter:
+def create_limiter(settings: Settings, store: Store, clock: Clock) -> RateLimiter:
     rules = BanRules(
         min_strikes=settings.ban_strikes,
         grace=int(settings.ban_grace_seconds * SECOND),
@@ -119,13 +117,12 @@ def create_limiter(
     )
     states = StoredRateLimits(store)
     if not settings.redis:
-        return observed_limiter(MemoryLimiter(states, clock, rules), observers)
+        return MemoryLimiter(states, clock, rules)
     # Imported where it is used: it is slow to import.
     from petstore.limits.redis import RedisLimiter
     from petstore.redis_client import RedisClient
 
-    limiter = RedisLimiter(RedisClient(settings.redis), states, clock, rules, settings.workers)
-    return observed_limiter(limiter, observers)
+    return RedisLimiter(RedisClient(settings.redis), states, clock, rules, settings.workers)
 
 
 def secret_file_of(settings: Settings) -> SecretFile:
@@ -178,7 +175,7 @@ def create_services(
             settings.console_per_minute,
         ),
         clock=clock,
-        keys=ApiKeyCache(store, clock, settings.environment, feed.look_at_callers),
+        keys=ApiKeyCache(store, clock, settings.environment, feed.recheck_callers),
         retries=SafeRetries(store, clock),
         feed=feed,
         reservations=Reservations(store, clock),

@@ -71,10 +71,6 @@ class InvalidWebhookUrl(PetstoreError, status=400, code="invalid_webhook_url"):
     """The body names a URL to which the service delivers no events."""
 
 
-class UnknownEventType(PetstoreError, status=400, code="unknown_event_type"):
-    """The body names a type of event that does not exist."""
-
-
 class MissingKey(PetstoreError, status=401, code="missing_api_key"):
     """The request has no API key."""
 

@@ -17,7 +17,7 @@ from redis.exceptions import AuthenticationError, NoPermissionError, NoScriptErr
 from redis.exceptions import ConnectionError as ConnectionLost
 
 from petstore.coalescing import Batcher
-from petstore.server_urls import redis_url
+from petstore.settings import redis_url
 
 Command: TypeAlias = tuple[str | bytes | int, ...]
 

@@ -5,19 +5,18 @@ A setting is an option of ``petstore serve`` (``--max-body-bytes``) and an envir
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo
 
 from petstore.domain.time_zones import zone_of
 from petstore.errors import InvalidParameter
 from petstore.keys.model import Environment
-from petstore.server_urls import postgres_url, redis_url
 
 _LogFormat: TypeAlias = Literal["auto", "text", "json"]
 _LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
@@ -43,12 +42,47 @@ _PUBLIC_URL = re.compile(
 # RFC 9116 section 2.5.3; a line break would begin another field.
 _CONTACT = re.compile(r"(?:mailto:[!-~]+@[!-~]+|https://[!-~]+|tel:\+?[0-9][0-9.()-]*)\Z")
 _ORIGIN = re.compile(r"(\*|[a-z][a-z0-9+.-]*://[^/?#\s]+)\Z")
+_POSTGRES_TAKEN = (
+    *("dbname", "gsslib", "host", "krbsrvname", "options", "passfile", "password", "port"),
+    *("service", "ssl_max_protocol_version", "ssl_min_protocol_version", "sslcert", "sslcrl"),
+    *("sslkey", "sslmode", "sslnegotiation", "sslpassword", "sslrootcert", "target_session_attrs"),
+    "user",
+)
+# libpq takes them. The service has its own name, timeouts and encoding. asyncpg has neither channel
+# binding nor encryption by GSSAPI.
+_POSTGRES_DROPPED = (
+    *("application_name", "channel_binding", "client_encoding", "connect_timeout"),
+    *("fallback_application_name", "gssencmode", "keepalives", "keepalives_count"),
+    *("keepalives_idle", "keepalives_interval", "pgbouncer", "sslcompression", "sslsni"),
+    "tcp_user_timeout",
+)
+POSTGRES_EXPECTED = (
+    "database: expected postgresql://user:password@host:port/name, and any of @ : / ? #"
+    " % in the password percent-encoded, such as %40 for @"
+)
+_REDIS_TAKEN = ("db",)
+_REDISS_TAKEN = (
+    *("db", "ssl_ca_certs", "ssl_cert_reqs", "ssl_certfile", "ssl_check_hostname", "ssl_keyfile"),
+)
+# redis-py takes them. The service chooses them itself.
+_REDIS_DROPPED = (
+    *("client_name", "decode_responses", "health_check_interval", "max_connections", "protocol"),
+    *("retry_on_timeout", "socket_connect_timeout", "socket_keepalive", "socket_timeout"),
+    "timeout",
+)
+_REDIS_EXPECTED = (
+    "redis: expected redis://host:port/database or rediss://…, special characters of a password as"
+    " %xx"
+)
+_REDIS = re.compile(
+    r"rediss?://([^/?#]*@)?([^][@:,/?#]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[0-9]*)?(\?.*)?\Z"
+)
 
 
 SECTIONS = {
     "Where it listens": (
-        *("host", "port", "metrics_port", "public_url", "trusted_proxy", "allowed_origin"),
-        "security_contact",
+        *("host", "port", "metrics_port", "public_url", "other_environment_url"),
+        *("trusted_proxy", "allowed_origin", "security_contact"),
     ),
     "Store": (
         *("database", "redis", "database_connections", "database_timeout"),
@@ -136,6 +170,9 @@ class Settings:
         "",
         "The URL that clients use for this service, without /v1, such as https://api.example.com."
         " Without it, links have http:// and the Host of the request.",
+    )
+    other_environment_url: str = _setting(
+        "", "The URL of the other environment, without /v1, for the OpenAPI document."
     )
     security_contact: tuple[str, ...] = _setting(
         (),
@@ -344,11 +381,13 @@ class Settings:
 
     def _check_addresses(self) -> None:
         _ = self.trusted_networks, self.webhook_networks
-        _require(
-            not self.public_url or _is_public_url(self.public_url),
-            "public-url: expected a URL such as https://api.example.com, perhaps with a port and a"
-            " path, without /v1, a user, ? and #",
-        )
+        for name in ("public_url", "other_environment_url"):
+            url = getattr(self, name)
+            _require(
+                not url or _is_public_url(url),
+                f"{name.replace('_', '-')}: expected a URL such as https://api.example.com, perhaps"
+                " with a port and a path, without /v1, a user, ? and #",
+            )
         for contact in self.security_contact:
             _require(
                 _CONTACT.match(contact),
@@ -439,3 +478,42 @@ def _is_utf_8(path: str) -> bool:
         return b"\0" not in path.encode()
     except UnicodeEncodeError:  # bytes of another encoding
         return False
+
+
+def postgres_url(url: str) -> str:
+    """Return a URL for asyncpg."""
+    return _with_known_options(url, _POSTGRES_TAKEN, _POSTGRES_DROPPED, POSTGRES_EXPECTED)
+
+
+def redis_url(url: str) -> str:
+    if not _is_of_redis(url):
+        raise ValueError(_REDIS_EXPECTED)
+    taken = _REDISS_TAKEN if url.startswith("rediss:") else _REDIS_TAKEN
+    return _with_known_options(url, taken, _REDIS_DROPPED, _REDIS_EXPECTED)
+
+
+def _is_of_redis(url: str) -> bool:
+    try:
+        return _REDIS.match(url) is not None and urlsplit(url).port != 0
+    except ValueError:  # the port is above 65535, or the IPv6 address is none
+        return False
+
+
+def _with_known_options(
+    url: str, taken: Collection[str], dropped: Collection[str], expected: str
+) -> str:
+    address, _, query = url.partition("?")
+    if "@" in query and "@" not in address:  # the password has the first ?
+        raise ValueError(expected)
+    kept = []
+    for option in query.split("&") if query else ():
+        name, equals, _ = option.partition("=")
+        if not equals:
+            raise ValueError(expected)
+        if unquote(name) in taken:
+            kept.append(option)
+        elif unquote(name) not in dropped:
+            setting = expected.partition(":")[0]
+            msg = f"{setting}: unknown option {name!r} in the URL; expected {', '.join(taken)}"
+            raise ValueError(msg)
+    return f"{address}?{'&'.join(kept)}" if kept else address

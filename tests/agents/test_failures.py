@@ -42,12 +42,6 @@ def test_each_error_says_what_to_do(
     assert second.startswith(f"What to do: {told}")
 
 
-def test_a_long_text_of_another_service_is_cut() -> None:
-    lines = explained(errors.BadRequest, "x" * 100_000, status=400, code="y" * 5000)
-    assert len(lines[0]) <= 1000
-    assert "What to do: Correct" in lines[1]
-
-
 def test_a_limit_is_told_in_seconds_and_as_a_time() -> None:
     _, told = explained(errors.KeyBanned, retry_after=29.2)
     assert "Call no tool for 30 seconds, until 2026-12-01T12:00:30Z, or" in told

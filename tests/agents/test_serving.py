@@ -60,9 +60,7 @@ async def callers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cal
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_an_agent_works_with_its_own_key_in_both_eras_of_the_protocol(
-    callers: Callers, mode: str
-) -> None:
+async def test_an_agent_works_in_both_eras_of_the_protocol(callers: Callers, mode: str) -> None:
     key = await callers.service.issue(scopes=frozenset({"pets:read"}))
     async with agent_over_http(callers.url, key.token, mode) as agent:
         assert "list_pets" in await agent.tools()
@@ -137,7 +135,7 @@ async def test_the_store_sees_the_address_of_the_caller(callers: Callers) -> Non
 
 
 async def test_a_body_arrives_in_time(callers: Callers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("petstore.agents.serving._ARRIVAL_SECONDS", 0.05)
+    monkeypatch.setattr("petstore.agents.server._ARRIVAL_SECONDS", 0.05)
     reader, writer = await callers.begin(HALF)
     assert (await reader.readline()).startswith(b"HTTP/1.1 408")
     writer.close()

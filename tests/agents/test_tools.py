@@ -85,9 +85,7 @@ async def test_arguments_are_taken_as_agents_send_them(service: Service) -> None
             assert pets == [added[index] for index in found], call
 
 
-async def test_a_list_has_20_items_or_its_limit_and_a_cursor_until_the_last_page(
-    service: Service,
-) -> None:
+async def test_a_list_has_20_items_and_a_cursor_until_the_last_page(service: Service) -> None:
     async with agent_in(service, writes=True) as agent:
         await agent.call("add_pets", pets=[{"name": "Bo", "categoryId": 1}] * 21)
         assert len((await agent.call("list_pets"))["pets"]) == 20

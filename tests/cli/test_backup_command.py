@@ -1,6 +1,7 @@
 """``petstore backup`` and ``petstore restore``: a store in a file, and back again."""
 
 import os
+import re
 import signal
 import sqlite3
 import time
@@ -289,7 +290,7 @@ def test_a_terminal_shows_the_progress_of_backup_and_restore(stocked: Command, f
         shown = shown_on_terminal(*arguments, str(file), PETSTORE_DATABASE=stocked.url)
         assert shown.status == 0
         assert words in shown.text
-        assert "100%" in shown.text
+        assert re.search(r": ([0-9]+) of \1\n", shown.text)
 
 
 def test_a_service_in_use_is_not_replaced(start: StartServer, tmp_path: Path) -> None:
@@ -301,9 +302,7 @@ def test_a_service_in_use_is_not_replaced(start: StartServer, tmp_path: Path) ->
     command.succeed("restore", file, "--force")
 
 
-def test_a_backup_under_load_has_every_acknowledged_change(
-    start: StartServer, tmp_path: Path
-) -> None:
+def test_a_backup_under_load_loses_no_change(start: StartServer, tmp_path: Path) -> None:
     server = start()
     file, restored = str(tmp_path / "backup.db"), Command(tmp_path / "restored.db")
     with Buyers(server, server.issue()) as buyers:
@@ -362,32 +361,10 @@ def test_an_interrupted_run_says_that_nothing_was_changed(
     assert not target.with_name(f"{target.name}.part").exists()
 
 
-def test_the_time_of_a_successful_backup_is_recorded_beside_the_database(
-    stocked: Command, file: Path
-) -> None:
+def test_the_time_of_a_successful_backup_is_recorded(stocked: Command, file: Path) -> None:
     before = time.time()
     stocked.succeed("backup", str(file))
     assert before - 0.001 <= last_backup(stocked.database) <= time.time()
     os.utime(f"{stocked.database}.last-backup", (1, 1))
     stocked.fail("backup", str(stocked.database), "--force", status=1)
     assert last_backup(stocked.database) == 1
-
-
-def test_the_recorded_time_is_the_start_of_the_backup(
-    stocked: Command, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    times = iter(range(1_000, 10_000, 1_000))
-    monkeypatch.setattr("petstore.cli.databases.system_clock", lambda: next(times))
-    monkeypatch.setattr("petstore.databases.backups.back_up", lambda *_: next(times))
-    stocked.succeed("backup", str(file))
-    assert last_backup(stocked.database) == 1
-
-
-def test_a_backup_succeeds_even_if_its_time_cannot_be_recorded(
-    stocked: Command, file: Path
-) -> None:
-    Path(f"{stocked.database}.last-backup").mkdir()
-    done = stocked("backup", str(file))
-    assert done.exit_code == 0
-    assert "Warning: metrics will not show this backup" in done.stderr
-    assert contents(url_of(file)) == contents(url_of(stocked.database))

@@ -47,15 +47,6 @@ def test_completion_works_despite_a_mistyped_variable_and_an_invalid_secret(tmp_
     assert completed("pets list --url http://localhost --lim", **secret) == ["--limit"]
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_documentation_says_how_to_set_up_each_shell(shell: str) -> None:
-    variable = f"_PETSTORE_COMPLETE={shell}_source"
-    assert f"{variable} petstore" in PAGE.read_text()
-    result = CliRunner().invoke(main, [], prog_name="petstore", env=dict([variable.split("=")]))
-    assert result.exit_code == 0
-    assert f"{shell}_complete" in result.stdout
-
-
 def test_bash_completes_a_command_after_the_documented_line(tmp_path: Path) -> None:
     found = re.search(
         r"^.*_PETSTORE_COMPLETE=bash_source petstore.*$", PAGE.read_text(), re.MULTILINE

@@ -77,13 +77,6 @@ def test_an_invalid_database_is_refused(full: str, option: str, url: str, expect
     assert "secret" not in words
 
 
-def test_a_missing_source_is_refused(tmp_path: Path, postgres: PostgresServer) -> None:
-    target = postgres.new_database()
-    words = refused(f"sqlite:///{tmp_path / 'none.db'}", target)
-    assert words.startswith(f"there is no store at {tmp_path / 'none.db'}")
-    assert query(target, "SELECT * FROM pg_tables WHERE schemaname = 'public'") == []
-
-
 def test_a_target_that_is_not_empty_is_refused(full: str, postgres_url: str) -> None:
     async def add(store: Store) -> None:
         await store.write(create_pet(NewPet("Mine", 1), strict_categories=False))
@@ -152,15 +145,7 @@ def test_a_target_that_assigned_ids_before_does_not_reuse_them(
     in_store(postgres_url, add)
 
 
-def test_the_copy_updates_the_statistics_of_postgresql(full: str, postgres_url: str) -> None:
-    assert copy(full, postgres_url).exit_code == 0
-    counted = "SELECT reltuples::int FROM pg_class WHERE relname = 'pets'"
-    assert query(postgres_url, counted) == [(7,)]
-
-
-def test_every_copied_table_has_the_same_columns_in_both_databases(
-    full: str, postgres_url: str
-) -> None:
+def test_every_copied_table_has_the_same_columns(full: str, postgres_url: str) -> None:
     copied = {table.name for table in COPIED}
     apart = {"petstore_schema", "sqlite_sequence"} | {each.name for each in TABLES} - copied
     in_sqlite, in_postgres = (
@@ -232,9 +217,7 @@ def test_changes_of_the_source_during_the_copy_are_not_copied(full: str, postgre
     assert contents(full)["orders"] == []
 
 
-def test_a_store_in_use_is_copied_as_it_was_at_one_moment(
-    start: StartServer, postgres_url: str
-) -> None:
+def test_a_store_in_use_is_copied_as_of_one_moment(start: StartServer, postgres_url: str) -> None:
     server = start()
     with Buyers(server, server.issue()) as buyers:
         assert within(30, lambda: len(buyers.orders) > 20)
@@ -256,15 +239,14 @@ def test_an_interrupted_copy_leaves_nothing_and_can_be_run_again(
         " INSERT INTO pets (name, category_id) SELECT 'pet ' || i, i FROM n",
     )
     with Terminal("copy", "--from", full, "--to", postgres_url, cwd=tmp_path) as terminal:
-        assert within(30, lambda: re.search(r" [1-9][0-9]?% ", terminal.text)), terminal.text
+        assert within(30, lambda: re.search(r": [1-9][0-9,]* of ", terminal.text)), terminal.text
         terminal.process.send_signal(end)
         assert terminal.wait() == (1 if end == signal.SIGINT else -end)
     assert ("Error: interrupted: nothing was copied" in terminal.text) == (end == signal.SIGINT)
     assert only_the_revision(contents(postgres_url))
     shown = shown_on_terminal("copy", "--from", full, "--to", postgres_url)
     assert shown.status == 0
-    assert "Copying" in shown.text
-    assert "100%" in shown.text
+    assert re.search(r"Copying: ([0-9,]+) of \1\n", shown.text)
     assert "rows copied; every table" in shown.text
     assert query(postgres_url, "SELECT count(*) FROM pets") == [(40_007,)]
 

@@ -61,18 +61,6 @@ def test_a_database_can_be_named_by_a_file(command: Command, secret: Path, end: 
     assert command.succeed("keys", "list", "--json", "--database", command.url, **files) == "[]\n"
 
 
-def test_source_and_target_of_a_copy_can_be_named_by_files(
-    command: Command, tmp_path: Path, postgres_url: str
-) -> None:
-    command.make_store()
-    files = {}
-    for name, url in (("FROM", f"sqlite:///{command.database}"), ("TO", postgres_url)):
-        file = tmp_path / name
-        file.write_text(f"{url}\n")
-        files[f"PETSTORE_{name}_FILE"] = str(file)
-    assert "every table has the same count" in command.succeed("copy", **files)
-
-
 def test_the_api_key_can_be_in_a_file(shop: Shop, secret: Path) -> None:
     secret.write_text(shop.environment.pop("PETSTORE_KEY") + "\n")
     shop.environment |= {"PETSTORE_KEY": "", "PETSTORE_KEY_FILE": str(secret)}
@@ -92,12 +80,6 @@ def test_a_password_on_the_command_line_causes_a_warning(
     result = command(*arguments, option, WITH_PASSWORD)
     assert result.stderr.startswith(f"Warning: {option}: {WARNING}{variable}\n")
     assert PASSWORD not in result.output
-
-
-def test_a_password_in_a_variable_causes_no_warning(command: Command) -> None:
-    result = command("keys", "list", PETSTORE_DATABASE=WITH_PASSWORD)
-    assert result.exit_code == 1
-    assert "Warning" not in result.stderr
 
 
 def test_a_service_logs_a_warning_about_a_password_on_its_command_line(
@@ -126,11 +108,6 @@ def test_every_command_refuses_an_unknown_variable(
         words = command.fail(*arguments, status=2, **mistyped)
         expected = f"no such environment variable: {described}; see petstore serve --help"
         assert words == expected
-
-
-def test_help_works_despite_a_mistyped_variable(command: Command) -> None:
-    assert "PETSTORE_PORT" in command.succeed("serve", "--help", PETSTORE_PROT="80")
-    assert command.succeed("--version", PETSTORE_PROT="80")
 
 
 def test_kubernetes_service_variables_are_not_settings(command: Command) -> None:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from petstore.cli.output import counted, print_table, printable
+from petstore.cli.output import counted, print_resource, print_table, printable
 
 
 @pytest.mark.parametrize(
@@ -30,16 +30,14 @@ def test_characters_the_output_cannot_encode_are_escaped(monkeypatch: pytest.Mon
     assert printable("Knödel 日") == r"Kn\xf6del \u65e5"
 
 
-def test_a_table_shows_names_without_interpreting_markup(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_table_shows_names_and_interprets_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
     print_table([{"id": "1", "name": "[red]Rex[/] :dog: \x1b[31m"}])
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert lines == ["id  name", r"1   [red]Rex[/] :dog: \x1b[31m"]
 
 
 def test_outside_a_terminal_lines_are_not_wrapped(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table([{"name": "n" * 255, "description": "d" * 1000}], ("description",))
+    print_table([{"name": "n" * 255, "description": "d" * 1000}])
     assert capsys.readouterr().out.splitlines()[1].split() == ["n" * 255, "d" * 1000]
 
 
@@ -48,3 +46,45 @@ def test_outside_a_terminal_lines_are_not_wrapped(capsys: pytest.CaptureFixture[
 )
 def test_a_count_has_a_singular_or_plural_noun(count: int, shown: str) -> None:
     assert counted(count, "row") == shown
+
+
+def test_columns_of_wide_characters_are_aligned(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(
+        [{"name": "\u65e5\u672ce\u0301", "categoryId": 5}, {"name": "Rex", "categoryId": None}]
+    )
+    assert capsys.readouterr().out.splitlines() == [
+        "name   category",
+        "\u65e5\u672ce\u0301  5",
+        "Rex    -",
+    ]
+
+
+def test_a_resource_has_a_line_for_each_member_and_a_table_for_each_list(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_resource(
+        {
+            "id": 7,
+            "scopes": ["pets:read", "pets:write"],
+            "perDay": None,
+            "enabled": True,
+            "owner": {"type": "key", "id": 3},
+            "minute": {"limit": 2**31 - 1, "reset": 1795226353},
+            "placedAt": "2026-12-01T12:00:00.123456Z",
+            "rows": [{"day": "2026-12-01", "amount": 124_950, "currency": "USD", "use": "x"}],
+        },
+        ("day", "amount"),
+    )
+    assert capsys.readouterr().out.splitlines() == [
+        "id       7",
+        "scopes   pets:read, pets:write",
+        "per day  -",
+        "enabled  yes",
+        "owner    type key, id 3",
+        "minute   limit unlimited, reset 2026-11-21T01:59:13Z",
+        "placed   2026-12-01T12:00:00Z",
+        "",
+        "rows:",
+        "day         amount",
+        "2026-12-01  $1,249.50",
+    ]

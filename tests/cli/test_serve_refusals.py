@@ -8,7 +8,6 @@ from pathlib import Path
 import apsw
 import pytest
 
-from petstore.settings import SECTIONS
 from support.command import Command
 from support.process import ServerProcess, free_port, petstore
 
@@ -33,9 +32,7 @@ def test_an_address_of_another_machine_is_refused(command: Command, port: str, h
     assert words.startswith(f"cannot listen on {host} port {port}: ")
 
 
-def test_a_database_of_a_newer_version_is_refused(
-    command: Command, database: Path, port: str
-) -> None:
+def test_a_newer_database_is_refused(command: Command, database: Path, port: str) -> None:
     command.make_store()
     connection = apsw.Connection(str(database))
     newest = connection.pragma("user_version")
@@ -98,15 +95,6 @@ def test_a_store_whose_secret_file_is_lost_is_refused(command: Command, verb: st
     assert not secret.exists()
 
 
-def test_the_help_describes_settings_for_a_deliverer(command: Command) -> None:
-    text = " ".join(command.succeed("deliver", "--help").split())
-    assert "--host TEXT The address of /metrics. [env var: PETSTORE_HOST;" in text
-    for of_the_service in ("503", "The address to listen on", "Requests are info", "valid"):
-        assert of_the_service not in text
-    titles = ["Options", "Where it listens", "Store", "Webhooks", "Logs and traces"]
-    assert [title for title in ["Options", *SECTIONS] if f"{title}: -" in text] == titles
-
-
 def failure(
     command: Command, *arguments: str, status: int, log_format: str, **environment: str
 ) -> dict[str, str]:
@@ -155,13 +143,3 @@ def test_an_invalid_setting_is_logged_in_one_line(
 ) -> None:
     line = failure(command, *arguments, status=status, log_format="json", **variables)
     assert line["message"].startswith(words)
-
-
-def test_the_log_format_option_applies_even_if_a_variable_is_mistyped(command: Command) -> None:
-    result = command("serve", "--log-format", "json", PETSTORE_PROT="80")
-    assert json.loads(result.stderr)["event"] == "start_failed"
-
-
-def test_the_log_format_option_applies_even_if_another_option_is_invalid(command: Command) -> None:
-    result = command("serve", "--log-format", "text", "--port", "0", PETSTORE_LOG_FORMAT="json")
-    assert result.stderr.splitlines()[-1].startswith("Error: Invalid value for '--port'")

@@ -13,8 +13,7 @@ import apsw
 import pytest
 
 from support.command import Command
-from support.odd_service import error, odd_service, response
-from support.postgres import PostgresServer
+from support.odd_service import error, odd_service
 from support.process import ServerProcess
 from support.shop import Shop
 from support.waiting import within
@@ -35,9 +34,7 @@ def test_a_key_chooses_the_service_and_no_key_the_database(
     assert command(*arguments).stderr == "None found.\n"
 
 
-def test_a_key_and_a_database_are_refused_together_unless_the_database_is_an_option(
-    command: Command,
-) -> None:
+def test_a_key_and_a_database_in_the_environment_are_refused_together(command: Command) -> None:
     command.make_store()
     key = {"PETSTORE_KEY": "a-key", "PETSTORE_URL": "http://127.0.0.1:1"}
     assert command.fail("keys", "list", status=2, **key) == (
@@ -47,28 +44,12 @@ def test_a_key_and_a_database_are_refused_together_unless_the_database_is_an_opt
     assert command.succeed("keys", "list", "--database", command.url, "--json", **key) == "[]\n"
 
 
-def test_a_key_has_an_environment_of_its_own() -> None:
-    with odd_service(response(200, [])) as service:
-        shop = Shop(service.url, "a-key")
-        words = shop.fail("keys", "list", "--environment", "staging", status=2)
-        assert words.startswith("--environment: expected only without PETSTORE_KEY")
-        shop.succeed("keys", "list", PETSTORE_ENVIRONMENT="staging")  # it is for other commands
-        assert len(service.asked) == 1
-
-
 def test_an_invalid_key_is_not_sent_and_the_way_out_is_named() -> None:
     with odd_service(error(401, message="no such key")) as service:
         words = Shop(service.url, "a-key").fail("keys", "list", status=5)
     assert words == (
         "no such key: check PETSTORE_KEY; unset PETSTORE_KEY to work on the database itself"
     )
-
-
-def test_a_webhook_belongs_to_a_key(command: Command) -> None:
-    command.make_webhook()
-    words = command.fail("webhooks", "create", "https://shop.example/hooks", status=5)
-    assert words.startswith("no key: ")
-    assert command.fail("webhooks", "test", "7", status=3) == "there is no webhook 7"
 
 
 @pytest.mark.parametrize(
@@ -91,15 +72,6 @@ def test_a_database_that_cannot_be_used_is_reported(
     address = address.format(folder=tmp_path)
     words = command.fail("keys", *arguments, "--database", address, status=1)
     assert reason.format(folder=tmp_path) in words
-
-
-def test_the_operator_works_on_postgresql(postgres: PostgresServer) -> None:
-    shop = Shop.on_database(postgres.new_database())
-    assert shop.fail("keys", "list", status=1).startswith("there is no store in that database")
-    shop.succeed("keys", "create", "--name", "app", "--plan", "free")
-    shop.succeed("people", "add", "--name", "Ada", "--login", "ada", "--role", "administrator")
-    assert [key["id"] for key in shop.ask("keys", "list")] == [1]
-    assert [person["id"] for person in shop.ask("people", "list")] == [2]
 
 
 @contextmanager

@@ -19,7 +19,11 @@ from support.passwords import LOGIN, add_with_password, sign_in
 from support.service import SERVICE_URL, Service, running_service
 from support.stores import do, locked
 from support.visitor import FORM, SAME_ORIGIN, Visitor, newcomer, signed_in, words
-from support.waiting import rounds_of
+
+
+async def receive_nothing() -> bytes:
+    raise AssertionError
+
 
 SCOPES = {operation.id: operation.scope for operation in OPERATIONS}
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
@@ -62,10 +66,6 @@ def assert_page(response: httpx.Response, status: int) -> str:
     return response.text
 
 
-async def receive_nothing() -> bytes:
-    raise AssertionError
-
-
 def hidden_of(page: str) -> dict[str, str]:
     """Return the hidden fields of the forms in a page, without empty ones."""
     found = re.findall(r'type="hidden" name="([^"]+)" value="([^"]+)"', page)
@@ -84,11 +84,6 @@ async def test_a_page_needs_a_session(everybody: Service) -> None:
         else:
             assert response.status_code == 303, page
             assert response.headers["location"].startswith("/console/sign-in")
-
-
-async def test_many_pages_begin_one_after_the_other(staff: Visitor) -> None:
-    pages = await rounds_of(*(staff.get("/help") for _ in range(10)))
-    assert len({*pages}) == 10
 
 
 @pytest.mark.parametrize("role", ["viewer", "clerk", "manager"])
@@ -243,7 +238,7 @@ async def test_input_is_kept_when_the_session_has_ended(service: Service) -> Non
     assert 'action="/console/pets"' in asked
     assert hidden_of(asked) == typed
     sent = await staff.submit("/pets", **hidden_of(asked))
-    assert "is in the store: pet 1." in words(sent)
+    assert "(#1)." in words(sent)
 
 
 async def test_a_cross_site_form_without_a_session_is_refused(stranger: Visitor) -> None:
@@ -322,15 +317,6 @@ async def test_input_is_kept_if_the_change_cannot_be_written(database: Path) -> 
         assert (await person.post("/pets", **hidden_of(failed.text))).status_code == 303
 
 
-async def test_a_form_with_a_file_is_not_kept(database: Path) -> None:
-    async with running_service(database, console_per_minute=1) as service:
-        person = await signed_in(service)
-        assert (await person.get("/pets")).status_code == 200
-        for path in ("/import", "/pets"):
-            refused = await person.post(path, files={"file": ("a.csv", b"name")}, name="Bella")
-            assert "Send it again" not in assert_page(refused, 429)
-
-
 @pytest.mark.parametrize("body", [b"name=" + b"x" * 5_000, b"&".join([b"a=1"] * 300)])
 async def test_a_form_that_is_too_large_is_not_kept(database: Path, body: bytes) -> None:
     async with running_service(database, console_per_minute=1) as service:
@@ -339,9 +325,6 @@ async def test_a_form_that_is_too_large_is_not_kept(database: Path, body: bytes)
         headers = SAME_ORIGIN | FORM
         refused = await person.client.post("/console/pets", content=body, headers=headers)
         assert "Send it again" not in assert_page(refused, 429)
-
-
-# Limits
 
 
 async def test_the_console_has_its_own_limit_for_each_key(database: Path) -> None:
@@ -408,11 +391,6 @@ async def test_a_page_refuses_other_methods(everybody: Service, method: str, pat
         response = await visitor.client.request(method, f"/console{path}", headers=SAME_ORIGIN)
         assert "be opened directly" in assert_page(response, 405)
         assert response.headers["allow"]
-
-
-async def test_head_returns_the_headers_of_a_page_without_a_body(staff: Visitor) -> None:
-    shown = await staff.client.head("/console/pets")
-    assert (shown.status_code, shown.content) == (200, b"")
 
 
 MULTIPART = "multipart/form-data; boundary=b"
@@ -488,14 +466,6 @@ async def test_the_log_has_the_key_and_the_route_but_no_secret(database: Path) -
         assert secret not in log
 
 
-async def test_the_log_says_why_a_form_was_refused(database: Path) -> None:
-    async with running_service(database) as service:
-        person = await signed_in(service)
-        assert (await person.post("/pets", **BELLA | {"name": ""})).status_code == 400
-    *_, last = service.log.getvalue().decode().splitlines()
-    assert json.loads(last)["code"] == "invalid_body"
-
-
 async def test_the_files_of_pages_need_no_session(everybody: Service) -> None:
     stranger = newcomer(everybody)
     form = (await stranger.get("/sign-in")).text
@@ -509,8 +479,3 @@ async def test_the_files_of_pages_need_no_session(everybody: Service) -> None:
         plain = await stranger.client.get(f"/console{path}", headers={"Accept-Encoding": ""})
         assert "content-encoding" not in plain.headers
         assert plain.content == served.content
-
-
-async def test_the_console_is_not_in_the_openapi_document(service: Service) -> None:
-    document = (await service.request("GET", "/v1/openapi.json")).json()
-    assert not [path for path in document["paths"] if "console" in path]

@@ -15,7 +15,7 @@ from petstore.console.forms import (
     undo_fields,
     words,
 )
-from petstore.errors import InvalidBody, NotFound, PreconditionFailed
+from petstore.errors import InvalidBody, PreconditionFailed
 
 FIELDS = FieldSet(
     Field("name", "Name"),
@@ -37,21 +37,9 @@ def sent(**fields: Sequence[str]) -> Form:
     return Form(OPENED | fields)
 
 
-def test_a_form_shows_the_members_of_a_resource() -> None:
-    assert FIELDS.texts(TILL) == SHOWN
-
-
 def test_only_what_a_person_has_changed_is_changed() -> None:
     form = sent(name=["Till1"], dailyLimit=["7"], kinds=["b", "a"])
     assert FIELDS.patch(form) == {"dailyLimit": "7"}
-
-
-def test_a_form_may_lack_fields() -> None:
-    assert FIELDS.patch(Form({"was_name": ["Till"], "name": ["Bar"]})) == {"name": "Bar"}
-
-
-def test_boxes_that_nobody_checked_are_a_change() -> None:
-    assert FIELDS.patch(sent(name=["Till1"])) == {"kinds": []}
 
 
 def test_a_missing_text_is_left_out_of_what_is_new() -> None:
@@ -101,15 +89,6 @@ def test_an_undo_changes_back_what_is_still_there() -> None:
     form = Form({name: [text] for name, text in undo.items()})
     assert FIELDS.patch(form) == {"name": "Till1"}
     assert form.text("version") == '"2"'
-
-
-def test_what_is_gone_can_be_added_anew_from_a_whole_form() -> None:
-    gone = NotFound("gone")
-    form = FIELDS.as_new_resource(sent(name=["Bar"], kinds=["a"]), gone)
-    assert form.typed == {"name": "Bar", "dailyLimit": "", "kinds": "a"}
-    for part in (Form(OPENED), Form({"was_name": ["Till"], "name": ["Bar"]})):
-        with pytest.raises(NotFound):
-            FIELDS.as_new_resource(part, gone)
 
 
 def test_a_refused_form_has_everything_that_is_wrong_in_the_order_of_its_fields() -> None:

@@ -6,11 +6,9 @@ from typing import Any, Literal, TypeAlias
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from petstore.keys.model import DEFAULT_SCOPES
-from support.clerk import Clerk, sign_in_with_key
+from support.clerk import Clerk
 from support.process import ServerProcess
 from support.staff import issue_for_console
-from support.webhooks import add_failed_deliveries
 
 WIDTHS = (320, 390, 1280, 1600)
 PATHS = (
@@ -20,7 +18,6 @@ PATHS = (
     *("/people/new", "/activity", "/account", "/help", "/nothing", "/pets/999999999"),
     "/orders?status=approved",
 )
-OWNER = [word for scope in (*DEFAULT_SCOPES, "webhooks:write") for word in ("--scope", scope)]
 EDGES = """() => {
   const inner = element => {
     const {left, right} = element.getBoundingClientRect(), style = getComputedStyle(element);
@@ -40,11 +37,6 @@ EDGES = """() => {
 HEADING = """() => {
   const {top, height} = document.querySelector('h1').getBoundingClientRect();
   return [Math.round(top), Math.round(height)];
-}"""
-ROW = """() => {
-  const heading = document.querySelector('h1');
-  const row = heading.closest('.head') ?? heading;
-  return Math.round(row.nextElementSibling.getBoundingClientRect().top);
 }"""
 
 
@@ -114,96 +106,12 @@ def test_headings_have_one_height_and_place(seen: Seen) -> None:
         assert len(set(places.values())) == 1, places
 
 
-def test_a_heading_takes_as_much_with_buttons_as_without(clerk: Clerk) -> None:
-    at_width(clerk.page, 1280)
-    tops = {}
-    for path in ("/pets", "/today", "/keys", "/pets/3", "/nothing"):
-        clerk.open(path)
-        tops[path] = clerk.page.evaluate(ROW)
-    assert len(set(tops.values())) == 1, tops
-
-
-def test_who_is_not_signed_in_sees_one_centred_card(shop: ServerProcess, browser: Browser) -> None:
-    page = browser.new_page()
-    page.goto(f"{shop.url}/console/sign-in")
-    for width in WIDTHS:
-        at_width(page, width)
-        box = page.locator("main > .entry").bounding_box()
-        assert box is not None
-        assert abs(2 * box["x"] + box["width"] - width) <= 2, width
-    expect(page.get_by_role("link", name="Docs")).to_have_attribute("href", f"{shop.url}/docs/")
-    page.close()
-
-
-COLOURS = """() => [...document.querySelectorAll('.category')].map(
-  category => [category.textContent, getComputedStyle(category, '::before').backgroundColor])"""
-
-
 def test_no_word_is_broken(seen: Seen) -> None:
     assert {at: found["broken"] for at, found in seen.items() if found["broken"]} == {}
 
 
 def test_nothing_scrolls_sideways(seen: Seen) -> None:
     assert {at: found["wide"] for at, found in seen.items() if found["wide"]} == {}
-
-
-def test_a_webhook_has_its_actions_before_its_newest_deliveries(clerk: Clerk) -> None:
-    page, long = clerk.page, "https://shop.example/" + "hooks/" * 20
-    for _ in range(6):
-        clerk.pet()
-    clerk.open("/webhooks/new")
-    clerk.field("url").fill(long)
-    clerk.save()
-    link = page.get_by_role("link", name="Go to the webhook").get_attribute("href") or ""
-    add_failed_deliveries(clerk.shop.database, int(link.rpartition("/")[2]), "no", 6)
-    page.goto(f"{clerk.shop.url}{link}")
-    expect(page.locator("#deliveries tbody tr")).to_have_count(3)
-    expect(page.get_by_role("link", name="Older")).to_be_visible()
-    for width in (320, 1280):
-        at_width(page, width)
-        assert page.evaluate(f"() => [...({BROKEN})(), ...({TOO_WIDE})()]") == []
-        assert top_of(page, "#details") < top_of(page, "#deliveries")
-
-
-def test_each_page_of_an_owner_fits_one_screen(shop: ServerProcess, browser: Browser) -> None:
-    context, token = browser.new_context(), shop.issue("free", *OWNER)
-    sign_in_with_key(context, shop, token)
-    owner = Clerk(shop, context.new_page(), token)
-    owner.page.set_viewport_size({"width": 1280, "height": 800})
-    for path in 3 * ["/pets", "/pets/1", "/store/inventory"]:
-        owner.call("GET", path)
-    webhook = owner.call("POST", "/webhooks", url="https://shop.example/hooks")
-    add_failed_deliveries(shop.database, webhook["id"], "no", 5)
-    heights = {}
-    for path in ("/usage", "/account", "/webhooks", "/webhooks/{id}"):
-        owner.open(path.format_map(webhook))
-        heights[path] = owner.page.evaluate("document.documentElement.scrollHeight")
-    owner.leave()
-    assert {path: height for path, height in heights.items() if height > 800} == {}
-
-
-def test_the_form_of_a_key_is_near_the_top_on_a_phone(clerk: Clerk) -> None:
-    at_width(clerk.page, 320)
-    clerk.open("/keys/1")
-    assert top_of(clerk.page, "#details") < 900
-    assert top_of(clerk.page, "#details") < top_of(clerk.page, "summary:text('Revoke this key')")
-
-
-def top_of(page: Page, selector: str) -> float:
-    """Return how far down an element begins."""
-    box = page.locator(selector).bounding_box()
-    assert box is not None
-    return box["y"]
-
-
-def test_each_pet_is_a_card_of_two_lines_on_a_phone(clerk: Clerk) -> None:
-    at_width(clerk.page, 320)
-    clerk.open("/pets?categoryId=1")
-    row = clerk.page.locator("main tbody tr").first
-    lines = row.evaluate("row => [...row.cells].map(cell => Math.round(cell.offsetTop / 20))")
-    name, status, category, number = lines
-    assert name < status == category == number
-    expect(row.locator("td").last).to_have_attribute("data-label", "Number")
 
 
 def test_filters_are_behind_one_button_on_a_phone_and_chips_say_what_is_set(clerk: Clerk) -> None:
@@ -223,36 +131,6 @@ def test_filters_are_behind_one_button_on_a_phone_and_chips_say_what_is_set(cler
     expect(chips).to_have_text(["Remove the filter Category: Dogs"])
     expect(page.get_by_text("Filters (1)")).to_be_visible()
     expect(page.locator("main tbody tr .sold").first).to_be_visible()
-
-
-@pytest.mark.parametrize(
-    "path", ["/orders?status=delivered", "/sales?from=2026-01-01", "/activity"]
-)
-def test_filters_stand_in_a_row_on_a_desk(path: str, clerk: Clerk) -> None:
-    page = clerk.page
-    at_width(page, 1280)
-    clerk.open(path)
-    fields = page.locator("main [role=search] :is(input, select):not([type=hidden])").all()
-    assert len({field.evaluate("field => field.offsetTop") for field in fields}) == 1
-    fields[-1].focus()
-    expect(fields[-1]).to_be_focused()
-
-    expect(page.locator(".fold > summary")).to_be_hidden()
-    at_width(page, 390)
-    expect(page.locator(".fold > summary")).to_be_visible()
-
-
-def test_a_category_has_its_colour_on_every_page(clerk: Clerk) -> None:
-    colours: dict[str, set[str]] = {}
-    for path in ("/pets", "/categories", "/sales", "/today", "/pets/3"):
-        clerk.open(path)
-        found = clerk.page.evaluate(COLOURS)
-        assert found, path
-        for name, colour in found:
-            colours.setdefault(name, set()).add(colour)
-    assert {name: len(each) for name, each in colours.items() if len(each) > 1} == {}
-    of_the_demo = {frozenset(each) for each in colours.values()}
-    assert len(of_the_demo) >= 12
 
 
 # The contrast (WCAG 2) of each of the twelve colours with the panel that it stands on.

@@ -1,7 +1,6 @@
 """What a change tells the person on the next page: nobody else can read it, or make it up."""
 
 import secrets
-import zlib
 from base64 import urlsafe_b64encode
 from hmac import digest
 from typing import Any
@@ -36,22 +35,20 @@ async def test_a_change_and_its_notice_are_one_commit(
         return await write(unit)
 
     monkeypatch.setattr(service.store, "write", counted)
-    assert "is in the store" in words(await staff.submit("/pets", **BELLA))
+    assert "Added Bella" in words(await staff.submit("/pets", **BELLA))
     # The limiter saves its counts every half second, whatever happens.
     assert [name for name in written if name != "_save"] == ["create_pet"]
 
 
 @pytest.mark.usefixtures("dogs")
-async def test_a_notice_shows_once_and_only_in_its_own_session(
-    service: Service, staff: Visitor
-) -> None:
+async def test_a_notice_shows_once_and_in_its_own_session(service: Service, staff: Visitor) -> None:
     done = await staff.post("/pets", **BELLA)
     assert "Bella" not in done.headers["location"]
     other = await signed_in(service)
     other.client.cookies.set(NAME, staff.client.cookies[NAME])
     for visitor, shown in ((other, False), (staff, True), (staff, False)):
         page = await visitor.client.get(done.headers["location"])
-        assert ("Bella is in the store" in words(page)) == shown
+        assert ("Added Bella" in words(page)) == shown
 
 
 @pytest.mark.usefixtures("dogs")
@@ -59,13 +56,13 @@ async def test_a_refresh_leaves_the_notice_to_the_page_that_a_person_opens(staff
     done = await staff.post("/pets", **BELLA)
     target = done.headers["location"]
     await staff.client.get(target, headers={"Console-Refresh": "1"})
-    assert "Bella is in the store" in words(await staff.client.get(target))
+    assert "Added Bella" in words(await staff.client.get(target))
 
 
 @pytest.mark.parametrize("path", ["/sign-in", "/link/x"])
 async def test_without_a_session_no_notice_shows(service: Service, path: str) -> None:
     visitor = newcomer(service)
-    told = signed(zlib.compress(b'{"text":"Pay here","undo":{"path":"/pets/1/delete"}}'), b"")
+    told = signed(b'{"text":"Pay here","undo":{"path":"/pets/1/delete"}}', b"")
     visitor.client.cookies.set(NAME, told)
     page = await visitor.get(path)
     assert "Pay here" not in page.text
@@ -73,14 +70,8 @@ async def test_without_a_session_no_notice_shows(service: Service, path: str) ->
 
 @pytest.mark.parametrize(
     "text",
-    [
-        b"abc",
-        zlib.compress(b"abc"),
-        zlib.compress(b'{"text":5}'),
-        zlib.compress(b'{"text":"\xff"}'),
-        zlib.compress(b'{"text":"%s"}' % (b"'" * 1_000_000)),
-    ],
-    ids=["not compressed", "no JSON", "no text", "no UTF-8", "a million letters"],
+    [b"abc", b'{"text":5}', b'{"text":"\xff"}'],
+    ids=["no JSON", "no text", "no UTF-8"],
 )
 async def test_a_notice_that_a_person_made_up_is_ignored(staff: Visitor, text: bytes) -> None:
     secret = staff.client.cookies["petstore_console"].encode("ascii")

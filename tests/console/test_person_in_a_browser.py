@@ -92,7 +92,7 @@ def test_a_person_signs_in_with_the_password_and_sees_the_own_devices(
     expect(page.locator("h1")).to_have_text("Today")
     page.goto(f"{shop.url}/console/account")
     row = page.get_by_role("row", name="Chrome on Linux (this one)")
-    expect(row.get_by_role("cell", name="until the browser closes")).to_be_visible()
+    expect(row.get_by_role("cell", name="When the browser closes")).to_be_visible()
     frame = page.get_by_role("region", name="Devices")
     assert frame.evaluate("element => element.scrollWidth - element.clientWidth") == 0
 

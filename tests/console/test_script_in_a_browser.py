@@ -1,13 +1,11 @@
 """What the script adds to the pages, in a real browser."""
 
 import os
-import re
 import signal
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeAlias
-from uuid import uuid4
 
 import pytest
 from playwright.sync_api import Browser, Dialog, Page, Route, expect
@@ -125,33 +123,13 @@ def test_a_double_click_adds_one_pet(clerk: Clerk) -> None:
     assert len(clerk.call("GET", f"/pets?name={name}")) == 1
 
 
-def test_after_adding_a_pet_the_name_has_the_focus_on_a_phone_too(arrive: Arrive) -> None:
-    phone = {"viewport": {"width": 375, "height": 667}, "is_mobile": True, "has_touch": True}
-    for options in ({}, phone):
-        clerk = arrive(**options)
-        page = clerk.page
-        clerk.open("/pets/new")
-        expect(page.get_by_label("Name", exact=True)).to_be_focused()
-        for name in ("Bella", "Rex"):
-            page.get_by_label("Name", exact=True).fill(name)
-            page.get_by_label("Category").select_option(index=1)
-            page.get_by_role("button", name="Add the pet").click()
-            expect(page.locator("#said")).to_contain_text(f"\u2068{name}\u2069 is in the store")
-            expect(page.get_by_label("Name", exact=True)).to_be_focused()
-            expect(page.get_by_label("Name", exact=True)).to_have_value("")
-            expect(page.locator("#added li").first).to_contain_text(name)
-        page.get_by_role("button", name="Undo for Rex").click()
-        expect(page.locator("#said")).to_contain_text("is deleted")
-        expect(page.get_by_label("Name", exact=True)).to_be_focused()
-
-
 def test_a_notice_is_read_out_after_a_page_was_loaded(clerk: Clerk) -> None:
     clerk.open("/pets/new")
     clerk.page.evaluate("document.querySelector('main form').dataset.plain = ''")
     clerk.page.get_by_label("Name", exact=True).fill("Bella")
     clerk.page.get_by_label("Category").select_option(index=1)
     clerk.page.get_by_role("button", name="Add the pet").click()
-    expect(clerk.page.locator("#said")).to_contain_text("is in the store")
+    expect(clerk.page.locator("#said")).to_contain_text("Added ")
     expect(clerk.page.get_by_label("Name", exact=True)).to_be_focused()
 
 
@@ -233,35 +211,9 @@ def test_an_undo_goes_once_somebody_else_has_changed_the_same(clerk: Clerk) -> N
     expect(page.locator(".notice")).to_be_visible()
 
 
-def test_a_name_that_no_category_has_is_mended_with_one_button(clerk: Clerk) -> None:
-    page = clerk.page
-    names = [f"{uuid4().hex} {number}" for number in range(30)]
-    ids = [clerk.call("POST", "/categories", name=name)["id"] for name in names]
-    wanted = clerk.call("POST", "/categories", name="Long-eared newts")["id"]
-    try:
-        clerk.open("/pets/new")
-        field = page.get_by_label("Category")
-        field.press_sequentially("long-e")
-        options = page.locator("#categoryId-options option")
-        expect(options).to_have_count(1)
-        assert options.first.get_attribute("value") == "Long-eared newts"
-        field.fill("Long")
-        page.get_by_label("Name", exact=True).fill("Bella")
-        page.keyboard.press("Enter")
-        expect(page.get_by_role("alert")).to_contain_text("Did you mean")
-        page.get_by_label("Name", exact=True).press("Enter")  # which presses none of the buttons
-        page.get_by_role("button", name="Use").click()
-        expect(page.locator(".notice")).to_contain_text("is in the store")
-        expect(field).to_have_value("Long-eared newts")
-        page.get_by_role("button", name="Undo for").first.click()
-        expect(page.locator(".notice")).to_contain_text("is deleted")
-    finally:
-        for category in (*ids, wanted):
-            clerk.call("DELETE", f"/categories/{category}")
-
-
 def test_the_back_button_works_after_a_form(clerk: Clerk) -> None:
     pet = clerk.pet()
+    clerk.open(f"/pets?name={pet['name']}")
     clerk.open(f"/pets/{pet['id']}")
     clerk.page.locator("summary", has_text="Delete").or_(
         clerk.page.get_by_role("button", name="Delete")
@@ -322,7 +274,7 @@ def test_signing_out_in_another_tab_is_reported_and_keeps_the_input(arrive: Arri
     expect(typing.locator("main form[method=post] [name=name]")).to_have_value("Kept")
 
 
-def test_a_list_reports_that_its_session_has_ended(arrive: Arrive) -> None:
+def test_a_list_goes_to_sign_in_once_its_session_has_ended(arrive: Arrive) -> None:
     clerk = arrive()
     with clerk.page.expect_request("**/console/changes?*"):
         clerk.open("/pets")
@@ -331,7 +283,7 @@ def test_a_list_reports_that_its_session_has_ended(arrive: Arrive) -> None:
     elsewhere.evaluate("document.querySelector('form.account').requestSubmit()")
     expect(elsewhere.get_by_label("Login")).to_be_visible()
     clerk.pet()
-    expect(clerk.page.get_by_role("alert")).to_contain_text("You were signed out.")
+    expect(clerk.page).to_have_url(f"{clerk.shop.url}/console/sign-in?next=%2Fpets")
 
 
 def test_a_background_tab_sends_no_requests(clerk: Clerk) -> None:
@@ -346,20 +298,6 @@ def test_a_background_tab_sends_no_requests(clerk: Clerk) -> None:
         clerk.page.evaluate(
             "delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))"
         )
-
-
-def test_a_list_reports_when_the_service_is_unreachable_and_when_it_is_back(clerk: Clerk) -> None:
-    page, live = clerk.page, clerk.page.locator("#live")
-    page.route("**/console/changes?*", lambda route: route.abort())
-    clerk.open("/pets")
-    again = "window.ring ??= setInterval(() => window.dispatchEvent(new Event('online')), 100)"
-    page.evaluate(again)  # rather than wait as long as the script does
-    expect(live).to_have_text("Reconnecting…")
-    page.unroute("**/console/changes?*")
-    with page.expect_request("**/console/changes?*"):
-        pass
-    clerk.pet()
-    expect(live).to_have_text("Live")
 
 
 def test_live_turns_to_offline_while_the_service_is_gone(tmp_path: Path, browser: Browser) -> None:
@@ -379,25 +317,6 @@ def test_live_turns_to_offline_while_the_service_is_gone(tmp_path: Path, browser
     server.stop()
     expect(live).to_have_text("Offline", timeout=SOON)
     clerk.leave()
-
-
-def test_a_new_name_shows_in_the_title_and_the_heading(clerk: Clerk) -> None:
-    pet = clerk.pet()
-    clerk.open(f"/pets/{pet['id']}")
-    stays(clerk.page)
-    name = f"{pet['name']} the Second"
-    clerk.call("PATCH", f"/pets/{pet['id']}", name=name)
-    expect(clerk.page.locator("h1")).to_have_text(name)
-    expect(clerk.page).to_have_title(re.compile(f"{name}.* Petstore"))
-    assert has_stayed(clerk.page)
-
-
-def test_a_list_reports_when_its_key_can_no_longer_read_it(clerk: Clerk) -> None:
-    page = clerk.page
-    page.route("**/console/changes?*", lambda route: route.fulfill(status=403))
-    clerk.open("/pets")
-    page.evaluate("setInterval(() => window.dispatchEvent(new Event('online')), 100)")
-    expect(page.locator("#live")).to_have_text("Your key may not see this any more")
 
 
 def test_times_have_the_zone_of_the_shop_and_numbers_the_format_of_the_reader(clerk: Clerk) -> None:
@@ -464,47 +383,6 @@ def test_parts_of_a_page_refresh_unless_they_are_in_use(arrive: Arrive) -> None:
     expect(page.locator("#three")).to_have_text("Bella 3Rex 3")
     expect(page.get_by_role("link", name="Rex 3")).to_be_focused()
     expect(page.locator("#two > p")).to_have_text("3")
-
-
-def test_the_next_step_of_a_long_task_starts_automatically(clerk: Clerk) -> None:
-    pet = clerk.pet()
-    add_to_page(
-        clerk.page,
-        "/pets",
-        f'<form method="post" action="/console/pets/{pet["id"]}" data-continue>'
-        '<input type="hidden" name="name" value="Went on">'
-        '<input type="hidden" name="categoryId" value="1">'
-        '<input type="hidden" name="status" value="sold"></form>',
-    )
-    clerk.open("/pets")
-    expect(clerk.page.locator(".notice")).to_contain_text("Went on")
-
-
-def test_a_page_without_a_notice_gets_the_focus(clerk: Clerk) -> None:
-    page = clerk.page
-    add_to_page(
-        page, "/pets", '<form method="post" action="/console/on"><button>On</button></form>'
-    )
-    markup = '<header></header><main id="main" tabindex="-1"><h1>Done</h1></main>'
-    page.route("**/console/on", lambda route: route.fulfill(body=markup, content_type="text/html"))
-    clerk.open("/pets")
-    page.get_by_role("button", name="On").click()
-    expect(page.locator("h1")).to_have_text("Done")
-    expect(page.locator("main")).to_be_focused()
-
-
-def test_a_token_can_be_copied(clerk: Clerk) -> None:
-    page = clerk.page
-    add_to_page(
-        page,
-        "/pets",
-        '<div class="secret"><code id="token">ps_live_x</code>'
-        '<button type="button" data-copy="token" hidden>Copy</button></div>',
-    )
-    clerk.open("/pets")
-    page.locator("[data-copy]").click()
-    expect(page.locator("[data-copy]")).to_have_text("Copied")
-    assert page.evaluate("navigator.clipboard.readText()") == "ps_live_x"
 
 
 def test_keyboard_shortcuts_navigate_the_console(clerk: Clerk) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
-from playwright.sync_api import Browser, Dialog, Locator, expect
+from playwright.sync_api import Browser, Locator, expect
 
 from support.clerk import Clerk
 from support.process import ServerProcess
@@ -39,16 +39,6 @@ def shown(clerk: Clerk, word: str, count: int) -> Locator:
     boxes = clerk.page.locator("input[name=pet]")
     expect(boxes).to_have_count(count)
     return boxes
-
-
-def test_what_can_be_done_shows_once_a_pet_is_selected(clerk: Clerk, word: str) -> None:
-    boxes, bar = shown(clerk, word, 2), clerk.page.locator("#selection")
-    expect(bar).to_be_hidden()
-    boxes.first.check()
-    expect(bar).to_be_in_viewport()
-    expect(clerk.page.locator("#selected")).to_have_text("1 selected")
-    boxes.first.uncheck()
-    expect(bar).to_be_hidden()
 
 
 def test_all_pets_of_a_page_are_selected_at_once_and_changed(clerk: Clerk, word: str) -> None:
@@ -95,35 +85,3 @@ def test_the_keyboard_alone_selects_and_changes(clerk: Clerk, word: str) -> None
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(page.locator(".notice")).to_contain_text("2 pets are sold.")
-
-
-def test_a_selected_row_is_no_text_that_could_be_lost(clerk: Clerk, word: str) -> None:
-    asked: list[str] = []
-
-    def leave(dialog: Dialog) -> None:
-        asked.append(dialog.message)
-        dialog.accept()
-
-    boxes, page = shown(clerk, word, 1), clerk.page
-    page.on("dialog", leave)
-    boxes.first.click()
-    page.get_by_role("link", name=f"{word} 0").click()
-    expect(page.locator("h1")).to_have_text(f"{word} 0")
-    page.remove_listener("dialog", leave)
-    assert asked == []
-
-
-def test_a_list_follows_others_while_pets_are_selected(clerk: Clerk, word: str) -> None:
-    boxes, page = shown(clerk, word, 2), clerk.page
-    pet = clerk.call("GET", f"/pets?name={word}&limit=1")[0]
-    row = page.locator("tbody tr", has_text=pet["name"])
-    row.get_by_role("checkbox").click()  # which has the focus now
-    expect(page.locator("#live")).to_have_text("Live")
-    clerk.call("PATCH", f"/pets/{pet['id']}", status="pending")
-    expect(row.locator(".pending")).to_be_visible()
-    expect(row.get_by_role("checkbox")).to_be_checked()
-    expect(boxes.nth(1)).not_to_be_checked()
-    # It is changed as it is shown now.
-    page.locator("#selected-category").select_option("Parrots")
-    page.get_by_role("button", name="Change", exact=True).click()
-    expect(page.locator(".notice")).to_contain_text("1 pet is changed.")

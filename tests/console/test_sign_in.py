@@ -61,9 +61,7 @@ def cookie_of(response: httpx.Response) -> str:
         ("ps_test_" + "x" * 38, "it begins with ps_live_."),
     ],
 )
-async def test_a_wrong_key_is_refused_with_a_clear_message(
-    stranger: Visitor, key: str, words: str
-) -> None:
+async def test_a_wrong_key_is_refused_clearly(stranger: Visitor, key: str, words: str) -> None:
     refused = await stranger.post("/sign-in", key=key)
     assert refused.status_code == 401
     assert words in refused.text
@@ -81,9 +79,7 @@ async def test_a_key_outside_its_networks_is_refused_with_the_reason(
     assert "may not be used from 127.0.0.1" in refused.text
 
 
-async def test_new_keys_are_limited_by_address_and_one_that_is_known_is_not(
-    database: Path,
-) -> None:
+async def test_new_keys_are_limited_by_address_and_known_ones_are_not(database: Path) -> None:
     async with running_service(database, anonymous_per_minute=3) as service:
         issued, unseen, stranger = await service.issue(), await service.issue(), newcomer(service)
         assert await sign_in_status(stranger, issued.token) == 303
@@ -102,21 +98,6 @@ async def test_a_valid_key_does_not_count_against_its_address(database: Path) ->
         for _ in range(3):
             assert await sign_in_status(stranger, issued.token) == 303
         assert await sign_in_status(stranger, "wrong") == 401
-
-
-async def test_beyond_the_limit_the_form_keeps_every_field_except_the_key(database: Path) -> None:
-    async with running_service(database, anonymous_per_minute=1) as service:
-        stranger = newcomer(service)
-        secret = new_token("production")
-        kept = {"next": "/orders", "again": "/pets", "typed.name": "Bella"}
-        for status, told in [(401, "This key does not work here."), (429, "wait 60 seconds")]:
-            page = await stranger.post("/sign-in", key=secret, **kept)
-            assert page.status_code == status
-            assert told in words(page)
-            assert secret not in page.text
-            for name, value in kept.items():
-                assert f'name="{name}" value="{value}"' in page.text
-        assert page.headers["retry-after"] == "60"
 
 
 async def test_an_unreachable_database_does_not_count_as_a_failed_attempt(database: Path) -> None:
@@ -140,9 +121,7 @@ async def test_the_form_keeps_browsers_from_remembering_the_key(stranger: Visito
 
 
 @pytest.mark.each_database
-async def test_the_owner_of_a_key_sees_its_own_pages_and_nothing_of_the_shop(
-    service: Service,
-) -> None:
+async def test_the_owner_of_a_key_sees_nothing_of_the_shop(service: Service) -> None:
     owner = await owner_of_key(service)
     for path in ("", "/"):
         assert (await owner.get(path)).headers["location"] == "/console/usage"
@@ -164,9 +143,7 @@ async def test_the_owner_of_a_key_sees_its_own_pages_and_nothing_of_the_shop(
         assert (await owner.get(path)).status_code == 200, path
 
 
-async def test_signing_in_redirects_to_the_requested_page(
-    service: Service, stranger: Visitor
-) -> None:
+async def test_signing_in_leads_to_the_wanted_page(service: Service, stranger: Visitor) -> None:
     issued = await service.issue()
     sent = await stranger.client.get("/console/pets?name=bel%20la", headers=SAME_ORIGIN)
     assert sent.status_code == 303
@@ -192,11 +169,6 @@ async def test_signing_in_redirects_only_within_the_console(
     issued = await service.issue()
     arrived = await stranger.post("/sign-in", key=issued.token, next=elsewhere)
     assert (arrived.status_code, arrived.headers["location"]) == (303, "/console")
-
-
-async def test_the_sign_in_page_redirects_a_signed_in_person(staff: Visitor) -> None:
-    passed = await staff.get("/sign-in", next="/pets?status=sold")
-    assert (passed.status_code, passed.headers["location"]) == (303, "/console/pets?status=sold")
 
 
 # The cookie
@@ -261,9 +233,6 @@ async def test_a_session_works_only_in_its_environment(database: Path) -> None:
             assert not await is_signed_in(there)
 
 
-# Its end
-
-
 async def test_a_session_ends_half_an_hour_after_its_last_use(
     service: Service, staff: Visitor
 ) -> None:
@@ -274,9 +243,10 @@ async def test_a_session_ends_half_an_hour_after_its_last_use(
     assert not await is_signed_in(staff)
 
 
-async def test_background_requests_do_not_keep_a_session_alive(
-    service: Service, staff: Visitor
-) -> None:
+# Its end
+
+
+async def test_background_requests_keep_no_session_alive(service: Service, staff: Visitor) -> None:
     headers = {**SAME_ORIGIN, "Console-Refresh": "1"}
     for minutes, status in [(20, 200), (10, 401)]:
         service.clock.advance(minutes * 60)
@@ -285,9 +255,7 @@ async def test_background_requests_do_not_keep_a_session_alive(
     assert "You are signed out" in refreshed.text
 
 
-async def test_a_session_outside_the_networks_of_its_key_shows_the_reason(
-    service: Service,
-) -> None:
+async def test_a_session_outside_the_networks_of_its_key_ends(service: Service) -> None:
     person = await owner_of_key(service)
     wanted = ("192.0.2.0/24",)
     await change(service.store, service.clock, person.key_id, allowed_networks=wanted)
@@ -312,10 +280,6 @@ async def test_signing_out_ends_the_session_on_the_server(service: Service, staf
     assert not await is_signed_in(bearer(service, secret))
 
 
-async def test_signing_out_works_without_a_session(stranger: Visitor) -> None:
-    assert (await stranger.post("/sign-out")).status_code == 303
-
-
 # The limit of pages
 
 
@@ -331,10 +295,3 @@ async def test_each_caller_has_pages_of_their_own_in_each_network(database: Path
         del thief.client.headers["X-Forwarded-For"]
         assert (await thief.post("/sign-out")).status_code == 303
         assert not await is_signed_in(thief)
-
-
-async def test_pages_cost_a_key_nothing(service: Service) -> None:
-    owner = await owner_of_key(service, per_minute=1)
-    for _ in range(3):
-        assert (await owner.get("/usage")).status_code == 200
-    assert (await service.request("GET", "/v1/pets", owner.token)).status_code == 200

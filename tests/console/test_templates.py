@@ -26,7 +26,7 @@ def test_direction_characters_in_a_name_cannot_leave_its_isolate(name: str, show
 @pytest.mark.anyio
 async def test_a_name_cannot_reverse_the_direction_of_a_notice_or_title(staff: Visitor) -> None:
     page = await staff.submit("/pets", name=HOSTILE, categoryId="1", status="available", again="1")
-    assert f"<p>\u2068{HOSTILE}\u2069 is in the store: pet 1.</p>" in page.text
+    assert f"<p>Added \u2068{HOSTILE}\u2069 (#1).</p>" in page.text
     assert f"<title>\u2068{HOSTILE}\u2069 \N{EN DASH} Petstore</title>" in page.text
     page = await staff.submit("/pets/1/sell")
     assert f"<p>Sold \u2068{HOSTILE}\u2069 (order 1).</p>" in page.text

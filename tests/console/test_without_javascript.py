@@ -68,25 +68,6 @@ def test_a_pet_is_added_found_changed_and_the_change_undone(page: Page, name: st
     expect(page.locator("h1")).to_have_text(name)
 
 
-def test_a_pet_is_added_with_a_new_category_and_again(page: Page, name: str) -> None:
-    open_page(page, "Pets")
-    page.get_by_role("link", name="Add a pet").first.click()
-    expect(page.get_by_label("Name", exact=True)).to_be_focused()
-    called = page.get_by_label("What is it called?")
-    expect(called).to_be_hidden()
-    page.get_by_label("Category").select_option("New category…")
-    page.get_by_role("button", name="Add the pet").click()
-    expect(page.get_by_role("alert")).to_contain_text("Fix 2 fields")
-    called.fill(f"Family {name}")
-    page.get_by_label("Name", exact=True).fill(name)
-    page.keyboard.press("Enter")
-    expect(page.locator(".notice")).to_contain_text(f"Family {name}")
-    expect(page.get_by_label("Name", exact=True)).to_be_focused()
-    expect(page.get_by_label("Category")).to_have_value(f"Family {name}")
-    page.get_by_role("button", name=f"Undo for {name}").click()
-    expect(page.locator(".notice")).to_contain_text(f"{name}\u2069 is deleted")
-
-
 def test_a_pet_is_reserved_and_its_order_approved(page: Page, name: str) -> None:
     add(page, name)
     find(page, name)
@@ -155,16 +136,7 @@ def test_an_import_is_undone(page: Page, name: str) -> None:
     expect(page.locator("main")).to_contain_text("1 pet deleted.")
 
 
-def test_the_help_explains_the_terms(page: Page) -> None:
-    page.get_by_role("link", name="Help").click()
-    expect(page.locator("h1")).to_have_text("Help")
-    expect(page.locator("main")).to_contain_text("An order reserves the pet for a buyer.")
-    expect(page.get_by_label("Use shortcuts of a single key")).to_be_hidden()
-
-
-def test_a_link_from_another_site_keeps_the_person_signed_in(
-    shop: ServerProcess, page: Page
-) -> None:
+def test_a_link_from_elsewhere_keeps_the_person_signed_in(shop: ServerProcess, page: Page) -> None:
     wanted = f"{shop.url}/console/account"
     link = f'<a href="{wanted}">Your account</a>'
     mail = "http://mail.example/"

@@ -47,7 +47,6 @@ from petstore.webhooks.deliveries import (
     DueDelivery,
     Outcome,
     due_deliveries,
-    has_room,
     list_deliveries,
     read_backlog,
     recover,
@@ -248,7 +247,6 @@ DELIVERER: Reads = {
     "outcomes": lambda store: store.write(
         save_progress([Outcome(DELIVERY, "succeeded", 0, 0)], [NEXT], 0)
     ),
-    "room": lambda store: has_room(store, 2),
 }
 WEBHOOK_ROW = (2, "https://shop.example", "", None, 1, None, 0, None, None, 1, "key")
 KEY_ROW = (

@@ -13,7 +13,7 @@ from petstore.categories.model import Category, CategoryCreate, CategoryPatch
 from petstore.clock import DAY, SECOND, Clock
 from petstore.databases.contract import Statement, Unit
 from petstore.databases.postgres import PostgresStore
-from petstore.databases.retention import prune_all
+from petstore.databases.schema import prune_all
 from petstore.errors import (
     CategoryInUse,
     CategoryNameTaken,

@@ -22,8 +22,7 @@ from petstore.categories.store import get_category, list_categories, search_cate
 from petstore.clock import DAY, utc
 from petstore.databases.contract import Row, Statement, Unit
 from petstore.databases.postgres import postgres_sql
-from petstore.databases.retention import prune
-from petstore.databases.schema import TABLES
+from petstore.databases.schema import TABLES, prune
 from petstore.databases.sqlite import SqliteStore
 from petstore.events.changes import RecentChanges
 from petstore.events.model import ADMIN_EVENT_TYPES, EVENT_TYPES, SERVICE, Position
@@ -87,7 +86,6 @@ from petstore.people.store import (
     begin_session,
     change_person,
     create_invitation,
-    end_device_of,
     end_sessions,
     find_account,
     find_account_by_login,
@@ -115,9 +113,7 @@ from petstore.usage.operations import deprecated_operations, get_usage
 from petstore.webhooks.deliveries import (
     DueDelivery,
     Outcome,
-    delete_deliveries,
     due_deliveries,
-    has_room,
     list_deliveries,
     make_deliveries,
     read_backlog,
@@ -383,7 +379,6 @@ def units() -> Iterator[Unit[Any]]:
     yield rotate_key(7, NOW, OPERATOR)
     yield rotate_own_key(NOW, found_own, b"a token", OPERATOR)
     yield change_person(7, {"login": "hopper"}, OPERATOR)
-    yield end_device_of(7, 7, OPERATOR)
     yield new_import(7, b"7", NOW)
     yield change_settings(
         STORED_IMPORT, 7, IMPORT_SETTINGS, 0, ImportPreview(), NOW, Change(0).check
@@ -405,7 +400,6 @@ def units() -> Iterator[Unit[Any]]:
     yield from_enabled(retry(Change(0), 1, 9))
     yield from_enabled(recover(Change(0), 1, 9))
     yield recover_batch("", RECOVERING, 0)
-    yield delete_deliveries(1)
     yield from (prune(table, 5 * table.time_unit) for table in TABLES if table.time)
     yield from signing_in()
 
@@ -483,7 +477,6 @@ def recorded() -> dict[str, list[Statement]]:
         *statements_of(lambda store: RecentChanges(store).catch_up()),
         *statements_of(lambda store: get_webhook(store, 7, KEY), {"select_webhook": [WEBHOOK_ROW]}),
         *statements_of(has_webhooks),
-        *statements_of(lambda store: has_room(store, 1)),
         *statements_of(lambda store: read_feed(store, ("pet.created",), 7, None, PAGE), ROWS),
         *statements_of(lambda store: Reservations(store, CLOCK).refresh()),
         *statements_of(lambda store: ApiKeyCache(store, CLOCK, "production").refresh(), ROWS),
@@ -536,7 +529,7 @@ IN_BATCHES = (
         "select_active_keys",
     ),
     *("lock_orders_with_old_buyers", "lock_orders_of_buyer"),
-    *("delete_deliveries", "select_oldest_rows", "delete_oldest_rows"),
+    *("select_oldest_rows", "delete_oldest_rows"),
 )
 IN_LARGE_BATCHES = ("insert_recovered_deliveries",)
 UNSEARCHED = ("select_inventory", "select_category_inventory", "select_names_here")
@@ -671,7 +664,7 @@ def test_a_hundred_ids_with_or_without_a_status_cost_a_hundred_searches(
 
 
 BATCHES = {
-    *("delete_aged_rows", "delete_deliveries", "delete_sessions_beyond"),
+    *("delete_aged_rows", "delete_sessions_beyond"),
 }
 
 
@@ -801,13 +794,12 @@ def test_no_statement_of_a_deliverer_scans_deliveries_or_events(
         lambda store: due_deliveries(store, 1, 0),
         lambda store: read_event(store, 1, "evt_1"),
         lambda store: read_backlog(store, [DELIVERER]),
-        lambda store: has_room(store, 1),
         partial_write(make_deliveries("me", [DELIVERER], 10, 0)),
         partial_write(save_progress(outcomes, [DELIVERY], 0)),
     )
     found = [statements_of(each, FOUND_BY_A_DELIVERER) for each in operations]
     statements = [statement for some in found for statement in some]
-    assert len(statements) == 12, [statement.name for statement in statements]
+    assert len(statements) == 11, [statement.name for statement in statements]
     for statement in statements:
         scans = ("SCAN d", "SCAN e", "SCAN webhook_")
         steps = plan(connection, statement)

@@ -7,8 +7,7 @@ import pytest
 
 from petstore.clock import DAY, MINUTE
 from petstore.databases.contract import Statement, Store, Unit
-from petstore.databases.retention import prune_all
-from petstore.databases.schema import TABLES_BY_NAME
+from petstore.databases.schema import TABLES_BY_NAME, prune_all
 from petstore.events.model import EVENT_TYPES, OPERATOR
 from petstore.events.store import Change
 from petstore.keys.model import Caller

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from msgspec import UNSET, Struct, UnsetType
 
+from petstore.domain.decoding import RowMapping
 from petstore.domain.fields import Id, Int64, Moment
-from petstore.domain.rows import RowMapping
 from petstore.orders.model import ORDERS
 from petstore.pets.model import PETS, Pet
 

@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 
 from petstore.clock import MINUTE, SECOND
-from petstore.keys.notices import KeyNotices
 from petstore.orders.store import Reservations
 from support.history import events_after, plain, published_by
 from support.service import Service
-from support.visitor import Visitor, signed_in_person
+from support.visitor import signed_in_person
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -58,35 +57,6 @@ async def test_each_operation_of_a_key_names_it_and_its_request(service: Service
     ]
 
 
-async def used(visitor: Visitor) -> list[tuple[str, str]]:
-    """Change everything in the console; return each event with the request that caused it."""
-    forms: tuple[tuple[str, dict[str, str], tuple[str, ...]], ...] = (
-        ("/categories", {"name": "Cats", "description": ""}, ("category.created",)),
-        ("/categories/2", {"name": "Birds"}, ("category.updated",)),
-        ("/categories/2/delete", {}, ("category.deleted",)),
-        ("/pets", {key: str(value) for key, value in BELLA.items()}, ("pet.created",)),
-        ("/pets/1", {"name": "Bello"}, ("pet.updated",)),
-        ("/pets/1/reserve", {}, ("order.placed", "pet.updated")),
-        ("/orders/1/approve", {}, ("order.approved",)),
-        ("/orders/1/deliver", {}, ("order.delivered", "pet.updated")),
-        ("/pets/1/delete", {}, ("pet.deleted",)),
-    )
-    caused = []
-    for path, fields, types in forms:
-        response = await visitor.post(path, **fields)
-        assert response.status_code == 303, response.text
-        caused += [(kind, response.headers["x-request-id"]) for kind in types]
-    return caused
-
-
-@pytest.mark.usefixtures("dogs")
-async def test_each_form_of_the_console_names_who_sent_it(service: Service) -> None:
-    visitor = await signed_in_person(service, "clerk", "Grace")
-    actor = {"type": "person", "id": visitor.key_id}
-    caused = await used(visitor)
-    assert await authors(service) == [(name, actor, request) for name, request in caused]
-
-
 async def test_a_test_of_a_webhook_names_who_asked_for_it(service: Service) -> None:
     key = await service.issue(scopes=frozenset({"webhooks:write"}))
     webhook = {"url": "https://shop.example/hooks"}
@@ -133,19 +103,6 @@ async def test_what_a_client_changes_of_a_lapsed_order_is_of_the_service(service
     assert found == [("order.lapsed", SERVICE, None), ("pet.updated", SERVICE, None)]
 
 
-class _NeverDue(Reservations):
-    """Reservations of a process that has not noticed a lapse yet."""
-
-    def are_due(self) -> bool:
-        return False
-
-
-async def test_an_alert_of_a_key_is_of_the_service(service: Service) -> None:
-    await service.issue("free", expires_in=60)
-    await KeyNotices(service.store, service.clock, []).look()
-    assert await authors(service) == [("key.expiring", SERVICE, None)]
-
-
 async def test_an_import_of_the_console_names_the_person_for_each_pet(service: Service) -> None:
     visitor = await signed_in_person(service, "clerk", "Grace")
     await visitor.submit("/categories", name="Dogs")
@@ -157,3 +114,10 @@ async def test_an_import_of_the_console_names_the_person_for_each_pet(service: S
     actor = {"type": "person", "id": visitor.key_id}
     request = response.headers["x-request-id"]
     assert (await authors(service))[1:] == [("pet.created", actor, request)] * 2
+
+
+class _NeverDue(Reservations):
+    """Reservations of a process that has not noticed a lapse yet."""
+
+    def are_due(self) -> bool:
+        return False

@@ -35,6 +35,7 @@ EVENT: dict[str, Any] = {
     "sequence": 41,
     "data": {"id": 7, "name": "Bello ☃", "categoryId": 1},
     "previous": {"status": "pending", "name": "Bella"},
+    "actor": {"type": "service"},
 }
 
 
@@ -98,17 +99,7 @@ def listening(folder: Path, shop: Shop, *options: str) -> Iterator[Listener]:
 
 @pytest.mark.parametrize(
     "url",
-    [
-        *(
-            "localhost:3000",
-            "ftp://localhost",
-            "http://",
-            "http://a:99999",
-            "http://u:s3cret@a",
-            "x y",
-        ),
-        *("x y", "http://a..b", "http://a/\xe9", "http://a/?\udce9"),
-    ],
+    ["localhost:3000", "http://u:s3cret@a", "http://a/?\udce9"],
 )
 def test_an_invalid_address_is_refused(shop: Shop, url: str) -> None:
     words = shop.fail("events", "listen", "--forward-to", url, status=2)
@@ -159,30 +150,6 @@ def test_an_event_is_printed_in_one_safe_line(changes: dict[str, Any], ending: s
     assert line.endswith(f"{ending}\n")
 
 
-def test_json_output_is_one_unchanged_object_per_line() -> None:
-    printed = listen(EVENT, EVENT | {"id": "evt_2"}, options=("--json",)).stdout
-    assert [json.loads(line) for line in printed.splitlines()] == [EVENT, EVENT | {"id": "evt_2"}]
-
-
-@pytest.mark.parametrize(
-    ("options", "query"),
-    [
-        (
-            ("--type", "pet.created", "--type", "pet.deleted"),
-            "type=pet.created&type=pet.deleted&cursor=latest&limit=100",
-        ),
-        (("--resource", "pet/17", "--from-start"), "resource=pet%2F17&limit=100"),
-    ],
-)
-def test_the_command_says_that_it_listens_and_to_which_events(
-    options: tuple[str, ...], query: str
-) -> None:
-    with odd_service(feed(), error(403)) as service:
-        result = Shop(service.url, "a-key")("events", "listen", *options)
-    assert result.stderr.splitlines()[0] == "Listening for events; Ctrl-C ends it."
-    assert service.asked[0].target == f"/v1/events?{query}"
-
-
 def test_an_outage_of_the_service_is_reported_once(capsys: pytest.CaptureFixture[str]) -> None:
     slept: list[float] = []
     absence = OutageNotice(slept.append)
@@ -194,14 +161,6 @@ def test_an_outage_of_the_service_is_reported_once(capsys: pytest.CaptureFixture
     assert capsys.readouterr().err == (
         "The service does not respond. Waiting for the service.\nThe service responds again.\n"
     )
-
-
-def test_an_expired_cursor_is_reported_with_how_to_begin_again() -> None:
-    with odd_service(error(410, "cursor_expired", "gone")) as service:
-        result = Shop(service.url, "a-key")("events", "listen")
-    assert result.exit_code == 3
-    expected = "the next events are no longer kept, or an older backup was restored: start again"
-    assert result.stderr.startswith(f"Error: {expected} to listen from now on")
 
 
 # What it forwards
@@ -220,13 +179,6 @@ def test_an_event_is_forwarded_like_a_webhook_delivery() -> None:
         "Listening for events; Ctrl-C ends it.",
         "  receiver: 204 No Content",
     ]
-
-
-def test_a_secret_from_the_environment_signs_events() -> None:
-    with receiving(200) as receiver:
-        listen(EVENT, options=("--forward-to", receiver.url), PETSTORE_LISTEN_SECRET=SECRET)
-    (delivery,) = receiver.deliveries
-    assert Webhook(SECRET).verify(delivery.body, delivery.headers) == EVENT
 
 
 def outcomes(result: Result) -> list[str]:
@@ -257,13 +209,6 @@ def test_an_event_id_that_does_not_fit_a_header_is_skipped(name: str) -> None:
     assert [each.headers["webhook-id"] for each in receiver.deliveries] == [EVENT["id"]]
 
 
-def test_an_unreachable_receiver_is_reported_and_events_continue() -> None:
-    url = f"http://127.0.0.1:{free_port()}"
-    result = listen(EVENT, EVENT, options=("--forward-to", url))
-    assert outcomes(result) == ["  receiver: Connection refused"] * 2
-    assert len(result.stdout.splitlines()) == 2
-
-
 @pytest.mark.parametrize(
     ("reaction", "outcome"),
     [
@@ -272,9 +217,7 @@ def test_an_unreachable_receiver_is_reported_and_events_continue() -> None:
         (b"HTTP/1.1 204\r\n\r\n", "204"),
     ],
 )
-def test_a_misbehaving_receiver_does_not_stop_the_command(
-    reaction: bytes | None, outcome: str
-) -> None:
+def test_a_misbehaving_receiver_does_not_stop_it(reaction: bytes | None, outcome: str) -> None:
     with odd_service(reaction) as receiver:
         assert Receiver(receiver.url, bytes(32), 0.05).send(EVENT) == outcome
 
@@ -290,9 +233,7 @@ def verified(receiver: Receiving, secret: str) -> list[dict[str, Any]]:
     return [Webhook(secret).verify(each.body, each.headers) for each in receiver.deliveries]
 
 
-def test_no_event_is_lost_or_repeated_when_the_service_is_killed(
-    start: StartServer, tmp_path: Path
-) -> None:
+def test_a_kill_of_the_service_loses_no_event(start: StartServer, tmp_path: Path) -> None:
     port = free_port()
     server = start("--metrics-port", str(port))
     shop = Shop(server.url, server.issue())

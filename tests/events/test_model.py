@@ -42,10 +42,6 @@ def test_a_cursor_encodes_its_position(position: Position) -> None:
     assert IN_FEED.decode(IN_FEED.encode(position)) == position
 
 
-def test_the_feed_starts_before_its_first_event() -> None:
-    assert (START.sequence, START.mark) == (0, bytes(4))
-
-
 def test_the_position_of_an_event_includes_the_start_of_its_id() -> None:
     assert Position.behind(5, "evt_0123456789abcdef01234567") == (5, b"\x01\x23\x45\x67")
 
@@ -61,10 +57,6 @@ def test_the_sequence_of_the_first_event_is_1() -> None:
     assert convert(members | {"sequence": 1}, Event).sequence == 1
     with pytest.raises(ValidationError):
         convert(members | {"sequence": 0}, Event)
-
-
-def test_an_event_names_its_resource() -> None:
-    assert resource_event("pet.created", BELLA) == NewEvent("pet.created", "pet/7", BELLA)
 
 
 def test_an_event_has_the_previous_values_of_the_changed_members() -> None:
@@ -87,6 +79,14 @@ def test_a_scope_allows_events_of_its_resources_and_of_the_key(
     read = {kind.partition(".")[0] for kind in readable_types(frozenset({scope}))}
     assert read == resources | of_key
     assert readable_types(frozenset(SCOPES)) == frozenset(EVENT_TYPES)
+
+
+def test_the_feed_starts_before_its_first_event() -> None:
+    assert (START.sequence, START.mark) == (0, bytes(4))
+
+
+def test_an_event_names_its_resource() -> None:
+    assert resource_event("pet.created", BELLA) == NewEvent("pet.created", "pet/7", BELLA)
 
 
 def test_the_description_of_types_says_that_more_will_follow() -> None:

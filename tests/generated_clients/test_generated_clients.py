@@ -17,8 +17,8 @@ from time import monotonic
 
 import pytest
 
-from petstore.events.examples import example_of
 from petstore.events.model import EVENT_TYPES
+from petstore.interface.openapi.events import example_of
 from support.node import PACKAGES, node_program
 from support.odd_service import odd_service, response
 from support.process import ServerProcess

@@ -7,7 +7,7 @@ import pytest
 
 from petstore.clock import DAY
 from petstore.databases.contract import Statement, Store, Unit
-from petstore.databases.retention import prune_all
+from petstore.databases.schema import prune_all
 from petstore.errors import IdempotencyKeyInUse, NotFound, PetNotAvailable, Unavailable
 from petstore.interface.idempotency_records import Attempt, IdempotencyRecord, SafeRetries
 from petstore.keys.model import Caller

@@ -1,6 +1,8 @@
 """The page that serves the OpenAPI document: its address, its versions and its compression."""
 
 import gzip
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -9,7 +11,7 @@ from petstore.http.messages import Response
 from petstore.interface.openapi.document import DocumentPage
 from petstore.interface.operations import OPERATIONS
 from support.bare_app import http_request
-from support.service import Service
+from support.service import Service, running_service
 
 pytestmark = pytest.mark.anyio
 
@@ -57,6 +59,18 @@ async def test_the_document_names_the_host_of_the_request(service: Service) -> N
         described = (await get(service, Host=host)).json()
         assert described["servers"][0]["url"] == f"http://{host}/v1"
         assert described["externalDocs"]["url"] == f"http://{host}/docs/"
+
+
+async def test_the_document_names_the_other_environment_if_the_operator_does(
+    database: Path,
+) -> None:
+    settings: dict[str, Any] = {"other_environment_url": "https://shop.example/"}
+    async with running_service(database, environment="staging", **settings) as service:
+        servers = (await get(service)).json()["servers"]
+    assert [(each["url"], each["description"].partition(":")[0]) for each in servers] == [
+        ("http://petstore.test/v1", "staging"),
+        ("https://shop.example/v1", "production"),
+    ]
 
 
 async def test_every_process_has_the_same_etag_and_the_same_bytes() -> None:

@@ -6,7 +6,6 @@ import httpx
 import pytest
 
 from petstore.clock import DAY, SECOND
-from petstore.events.model import IN_FEED, Position
 from petstore.events.store import newest_position
 from support.keys import change, unban
 from support.passwords import add_with_password
@@ -46,9 +45,7 @@ async def test_only_administrators_see_the_activity(service: Service) -> None:
 
 
 @pytest.mark.each_database
-async def test_the_activity_tells_who_did_what_with_the_newest_first(
-    service: Service, ada: Visitor
-) -> None:
+async def test_the_activity_tells_who_did_what(service: Service, ada: Visitor) -> None:
     grace = await signed_in_person(service, "clerk", "Grace")
     await changed(grace, "/pets", **BELLA)
     service.clock.advance(1)
@@ -91,7 +88,7 @@ async def test_an_order_and_its_pet_are_one_line(service: Service, ada: Visitor)
         "Ada reserved Bella with order 1",
     ]
     assert told(await ada.get("/activity", kind="order")) == [
-        "The service cancelled order 3, because nobody approved it in time",
+        "The service cancelled order 3, because it was not approved in time",
         "Ada placed order 3 for Bella",
         "Ada delivered order 2",
         "Ada approved order 2",
@@ -102,55 +99,6 @@ async def test_an_order_and_its_pet_are_one_line(service: Service, ada: Visitor)
     await changed(ada, "/pets/1/delete")
     found = told(await ada.get("/activity", kind="order"))
     assert found[1] == "Ada placed order 3 for pet 1"
-
-
-async def test_the_activity_is_filtered_by_person_and_kind(service: Service, ada: Visitor) -> None:
-    grace = await signed_in_person(service, "clerk", "Grace")
-    await changed(grace, "/pets", **BELLA)
-    await changed(ada, "/pets", **BELLA | {"name": "Rex"})
-    await changed(ada, "/categories", name="Cats", description="")
-    service.clock.advance(DAY / SECOND)
-    ada = await signed_in_person(service, "administrator", "Ada again")
-    await changed(ada, "/pets", **BELLA | {"name": "Max"})
-    assert told(await ada.get("/activity", actor=f"person/{grace.key_id}")) == ["Grace added Bella"]
-    assert told(await ada.get("/activity", kind="category")) == ["Ada added Cats"]
-    key = await ada.get("/activity", kind="key")
-    assert not told(key)
-    both = await ada.get("/activity", kind="pet", actor=f"person/{grace.key_id}")
-    assert told(both) == ["Grace added Bella"]
-    assert '<option value="pet" selected>' in both.text
-
-
-@pytest.mark.parametrize(
-    ("query", "said"),
-    [
-        ({"actor": "grace"}, "Who: expected key or person, then a slash and an id"),
-        ({"actor": "person/0"}, "Who: expected key or person"),
-        ({"actor": "person/9223372036854775808"}, "Who: expected key or person"),
-        ({"actor": "person/1\n"}, ""),
-        ({"cursor": "x"}, "expected the cursor of a Link header"),
-        ({"kind": "dragon"}, "Kind: expected one of pet, order, category, key"),
-    ],
-)
-async def test_an_invalid_filter_is_refused_and_kept(
-    ada: Visitor, query: dict[str, str], said: str
-) -> None:
-    page = await ada.get("/activity", **query)
-    assert page.status_code == (400 if said else 200)
-    assert said in words(page)
-
-
-async def test_a_place_of_another_history_shows_the_newest(ada: Visitor) -> None:
-    await changed(ada, "/pets", **BELLA)
-    cursor = IN_FEED.encode(Position(99, bytes(4)))
-    assert told(await ada.get("/activity", cursor=cursor))[0] == "Ada added Bella"
-
-
-async def test_a_search_that_finds_nothing_says_so(service: Service, ada: Visitor) -> None:
-    found = words(await ada.get("/activity", kind="category"))
-    assert "Nothing found. Choose another person or kind, or" in found
-    await service.store.write(do("DELETE FROM events"))
-    assert "No changes are on record." in words(await ada.get("/activity"))
 
 
 async def test_earlier_activity_is_on_further_pages_with_the_same_filters(ada: Visitor) -> None:
@@ -167,11 +115,15 @@ async def test_earlier_activity_is_on_further_pages_with_the_same_filters(ada: V
 
 
 @pytest.mark.parametrize(("pets", "rest"), [(2, "1 more change"), (30, "29 more changes")])
-async def test_an_import_is_one_line(ada: Visitor, pets: int, rest: str) -> None:
+async def test_an_import_and_its_undo_are_a_line_each(ada: Visitor, pets: int, rest: str) -> None:
     content = b"name,categoryId,status\n" + b"Rex,1,\n" * pets
     sent = await ada.post("/import", files={"file": ("pets.csv", content, "text/csv")})
-    await changed(ada, sent.headers["location"].removeprefix("/console") + "/run")
-    assert told(await ada.get("/activity", kind="pet")) == [f"Ada added Rex and {rest}"]
+    path = sent.headers["location"].removeprefix("/console")
+    await changed(ada, f"{path}/run")
+    added = f"Ada added Rex and {rest}"
+    assert told(await ada.get("/activity", kind="pet")) == [added]
+    await changed(ada, f"{path}/undo")
+    assert told(await ada.get("/activity", kind="pet")) == [f"Ada deleted Rex and {rest}", added]
 
 
 async def test_no_change_hides_behind_another_kind_with_the_same_request_id(
@@ -193,17 +145,6 @@ async def test_no_change_hides_behind_another_kind_with_the_same_request_id(
     ]
 
 
-async def test_each_act_on_a_person_is_a_line_of_its_own(service: Service, ada: Visitor) -> None:
-    grace = await signed_in_person(service, "clerk", "Grace")
-    for path in ("disable", "enable", "disable"):
-        await changed(ada, f"/people/{grace.key_id}/{path}")
-    assert told(await ada.get("/activity"))[:3] == [
-        "Ada disabled the person Grace",
-        "Ada enabled the person Grace",
-        "Ada disabled the person Grace",
-    ]
-
-
 async def test_what_a_person_did_long_ago_is_found_at_once(service: Service, ada: Visitor) -> None:
     await changed(ada, "/pets", **BELLA)
     first = (await newest_position(service.store)).sequence + 1
@@ -220,9 +161,7 @@ async def test_what_a_person_did_long_ago_is_found_at_once(service: Service, ada
     assert "No earlier changes are on record." in words(rest)
 
 
-async def test_each_change_of_a_key_or_a_person_is_told_in_words(
-    service: Service, ada: Visitor
-) -> None:
+async def test_each_change_of_keys_and_people_is_told(service: Service, ada: Visitor) -> None:
     key = await service.issue(name="Till")
     await change(service.store, service.clock, key.id, allowed_networks=("10.0.0.0/8",))
     await change(service.store, service.clock, key.id, plan="pro", allowed_networks=())
@@ -241,7 +180,7 @@ async def test_each_change_of_a_key_or_a_person_is_told_in_words(
         "Ada disabled the person Grace",
         f"Ada renamed Hopper to the person Grace and {role} from clerk to viewer",
         "Grace renamed Grace to the person Hopper",
-        "The operator made a password link for the person Grace",
+        "The operator created a password link for the person Grace",
         "The operator added the person Grace",
         "The operator lifted the ban of the key Till",
         f"The operator changed the plan {of} from enterprise to pro and removed the networks {of}",
@@ -254,15 +193,6 @@ async def test_each_change_of_a_key_or_a_person_is_told_in_words(
         "The operator set the networks to 10.0.0.0/8",
         "The operator added this key",
     ]
-
-
-async def test_the_page_of_a_key_leads_to_its_activity(service: Service, ada: Visitor) -> None:
-    key = await service.issue(name="Till")
-    assert f'href="/console/activity?actor=key/{key.id}"' in (await ada.get(f"/keys/{key.id}")).text
-    page = await ada.get("/activity", actor=f"key/{key.id}")
-    assert f'<option value="key/{key.id}" selected>Till (key {key.id})</option>' in page.text
-    unknown = await ada.get("/activity", actor="key/77")
-    assert '<option value="key/77" selected>key 77</option>' in unknown.text
 
 
 async def test_names_in_the_activity_are_escaped(service: Service) -> None:

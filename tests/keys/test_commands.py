@@ -5,24 +5,20 @@ import os
 import re
 import subprocess
 import sys
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import apsw
 import httpx
 import pytest
 
 from petstore.cli.client import ExitStatus
-from petstore.clock import HOUR, system_clock
 from petstore.keys.model import is_token
 from support.command import Command
 from support.process import ServerProcess, free_port
 from support.shop import Shop
 from support.waiting import within
 
-BY_ID = ("show", "change", "rotate", "revoke", "unban")
 NEW = ("--name", "app", "--plan", "enterprise")
 SCOPES = ["orders:read", "orders:write", "pets:read", "pets:write"]
 
@@ -45,20 +41,10 @@ def status(server: ServerProcess, token: str) -> int:
 # Refusals
 
 
-def test_a_key_needs_a_name(command: Command) -> None:
-    words = command.fail("keys", "create", status=2)
-    assert words.startswith("Missing option '--name'.")
-
-
 @pytest.mark.parametrize(
     ("option", "value"),
     [
         ("--plan", "gold"),
-        ("--name", ""),
-        ("--name", "   "),
-        ("--name", "two\nlines"),
-        ("--name", "\x1b[31mred"),
-        ("--name", "n" * 101),
         ("--per-minute", "0"),
         ("--per-minute", "1.5"),
         ("--per-day", "2147483647"),
@@ -70,9 +56,6 @@ def test_a_key_needs_a_name(command: Command) -> None:
         ("--expires-in", "1y"),
         ("--expires-in", "36501d"),
         ("--environment", "test"),
-        ("--network", "here"),
-        ("--network", "anywhere"),
-        ("--network", "10.0.0.1/8"),
     ],
 )
 def test_an_invalid_value_is_refused_naming_the_option(
@@ -82,26 +65,6 @@ def test_an_invalid_value_is_refused_naming_the_option(
     assert words.startswith(f"Invalid value for '{option}'")
     assert "\n" not in words
     assert not command.database.exists()
-
-
-def test_a_key_is_named_by_a_valid_id(command: Command) -> None:
-    for action in BY_ID:
-        assert command.fail("keys", action, status=2) == "Missing argument 'ID'."
-        for key_id in ("abc", "0", "1.0", "9223372036854775808", ""):
-            words = command.fail("keys", action, key_id, status=2)
-            assert words.startswith("Invalid value for 'ID'")
-
-
-def test_an_unknown_key_is_not_found(admin_shop: Shop) -> None:
-    for action in BY_ID:
-        more = ("--name", "other") if action == "change" else ()
-        assert admin_shop.fail("keys", action, 2**60, *more, status=3) == f"there is no key {2**60}"
-
-
-def test_networks_and_anywhere_are_refused_together(admin_shop: Shop) -> None:
-    both = ("--network", "anywhere", "--network", "10.0.0.0/8")
-    words = admin_shop.fail("keys", "change", 2**60, *both, status=2)
-    assert words == "--network: expected values or the word for none of them, not both"
 
 
 @pytest.mark.parametrize("arguments", [("keys", "list"), ("keys", "revoke", "1")])
@@ -130,9 +93,7 @@ def test_a_store_is_not_created_through_a_dangling_symlink(
     assert [*database.parent.iterdir()] == [database]
 
 
-def test_a_key_is_not_created_if_its_token_cannot_be_written(
-    command: Command, tmp_path: Path
-) -> None:
+def test_no_key_is_created_if_its_token_cannot_be_written(command: Command, tmp_path: Path) -> None:
     program = (sys.executable, "-m", "petstore")
     ran = subprocess.run(
         ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *program, "keys", "create", *NEW],
@@ -147,13 +108,24 @@ def test_a_key_is_not_created_if_its_token_cannot_be_written(
     assert not command.database.exists()
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--name", "   "), ("--name", "n" * 101), ("--network", "here"), ("--network", "10.0.0.1/8")],
+)
+def test_a_value_that_the_service_refuses_is_named_as_the_option(
+    admin_shop: Shop, option: str, value: str
+) -> None:
+    words = admin_shop.fail("keys", "create", *NEW, option, value, status=2)
+    assert words.startswith(f"{option}: expected ")
+
+
 # Issuing
 
 
 def test_standard_output_has_only_the_token(admin_shop: Shop) -> None:
     result = admin_shop("keys", "create", "--name", "mobile app", "--plan", "free")
     assert is_token(result.stdout.removesuffix("\n").encode(), "production")
-    said = r"Key \d+ \(mobile app\) created\. The token is shown this once\.\n"
+    said = r"Key \d+ \(mobile app\): this token is shown only once\.\n"
     assert re.fullmatch(said, result.stderr)
 
 
@@ -196,45 +168,6 @@ def test_the_operator_works_in_one_environment(command: Command) -> None:
 # Showing
 
 
-def test_a_key_is_shown_in_plain_words(admin_shop: Shop) -> None:
-    key = issued(admin_shop, "--per-minute", "50", "--expires-in", "30d")
-    assert admin_shop.succeed("keys", "show", key["id"]).splitlines() == [
-        f"id                {key['id']}",
-        "name              app",
-        "plan              enterprise",
-        "per minute        50",
-        "per day           unlimited",
-        "scopes            orders:read orders:write pets:read pets:write",
-        "allowed networks  -",
-        "environment       production",
-        f"token ends        {key['token'][-4:]}",
-        "state             active",
-        "banned until      -",
-        f"created at        {key['createdAt']}",
-        f"expires at        {key['expiresAt']}",
-        "last used at      -",
-    ]
-
-
-def test_keys_are_listed_one_per_line_without_a_terminal(admin_shop: Shop) -> None:
-    name = "a name of fifty characters, [bold]not bold[/bold]."
-    free = admin_shop.ask("keys", "create", "--name", name, "--plan", "business")
-    own = issued(admin_shop, "--per-minute", "50", "--scope", "pets:read", "--expires-in", "30d")
-    any_limit = issued(admin_shop)
-    header, *lines = admin_shop.succeed("keys", "list", "--all").splitlines()
-    assert " ".join(header.split()) == (
-        "id name plan per min/day scopes environment token ends state created expires last used"
-        " (UTC)"
-    )
-    today, expires, scopes = own["createdAt"][:10], own["expiresAt"][:10], " ".join(SCOPES)
-    states = [f"production {each['tokenEnds']} active {today}" for each in (free, own, any_limit)]
-    assert [" ".join(line.split()) for line in lines[-3:]] == [
-        f"{free['id']} {name} business 1000/100000 {scopes} {states[0]} - -",
-        f"{own['id']} app enterprise 50/- pets:read {states[1]} {expires} -",
-        f"{any_limit['id']} app enterprise unlimited {scopes} {states[2]} - -",
-    ]
-
-
 def test_a_leaked_token_leads_to_its_key(command: Command) -> None:
     command.create_key()
     token = command.succeed("keys", "create", *NEW).strip()
@@ -261,10 +194,10 @@ def test_a_name_cannot_control_the_terminal(command: Command) -> None:
         (("--plan", "pro"), {"plan": "pro", "perMinute": 300, "perDay": 10_000}),
         (("--per-minute", "7"), {"perMinute": 7}),
         (("--per-day", "2147483646"), {"perDay": 2**31 - 2}),
-        (("--per-day", "unlimited", "--expires-in", "never"), {"perDay": None, "expiresAt": None}),
+        (("--no-per-day", "--no-expires-in"), {"perDay": None, "expiresAt": None}),
         (("--name", "x", "--scope", "pets:read"), {"name": "x", "scopes": ["pets:read"]}),
         (("--network", "10.0.0.0/8"), {"allowedNetworks": ["10.0.0.0/8"]}),
-        (("--network", "anywhere"), {"allowedNetworks": []}),
+        (("--no-network",), {"allowedNetworks": []}),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -274,9 +207,7 @@ def test_a_change_keeps_the_fields_that_it_does_not_name(
     limits = ("--per-minute", "1", "--per-day", "1", "--expires-in", "30d")
     before = issued(admin_shop, *limits, "--network", "192.0.2.0/24")
     del before["token"]
-    changed = admin_shop("keys", "change", before["id"], *options)
-    assert (changed.exit_code, changed.stdout) == (0, "")
-    assert changed.stderr == f"Key {before['id']} changed.\n"
+    assert admin_shop.ask("keys", "change", before["id"], *options) == before | expected
     assert admin_shop.ask("keys", "show", before["id"]) == before | expected
 
 
@@ -291,17 +222,6 @@ def test_a_change_says_what_is_done(admin_shop: Shop) -> None:
         assert admin_shop.ask("keys", action, key_id) == {"id": key_id, done: True}
         result = admin_shop("keys", action, key_id)
         assert (result.stdout, result.stderr) == ("", f"Key {key_id} {done}.\n")
-
-
-def test_a_banned_key_is_shown_and_listed_as_banned_until_it_is_unbanned(command: Command) -> None:
-    command.create_key()
-    with closing(apsw.Connection(str(command.database))) as service:
-        ban = system_clock(), system_clock() + HOUR
-        service.execute("INSERT INTO rate_limits VALUES (1, 0,0,0,0,0,0,0,0, ?, ?, 1, 0)", ban)
-    assert "state             banned\n" in command.succeed("keys", "show", "1")
-    assert " banned " in command.succeed("keys", "list")
-    command.succeed("keys", "unban", "1")
-    assert "state             active\n" in command.succeed("keys", "show", "1")
 
 
 def test_the_operator_can_revoke_the_last_key_that_administers(command: Command) -> None:
@@ -332,20 +252,9 @@ def test_a_running_service_learns_of_each_change(server: ServerProcess) -> None:
 
 def test_an_owner_rotates_the_own_key_with_an_hour_of_grace(server: ServerProcess) -> None:
     token = server.issue("enterprise", "--scope", "pets:read")
-    rotated = Shop(server.url, token)("rotate-key")
-    said = re.fullmatch(
-        r"Key \d+ \(test\) rotated\. The old token works until (.*) UTC at the latest\."
-        r" The new token is shown this once\.\n",
-        rotated.stderr,
-    )
-    assert said is not None
-    until = datetime.strptime(said[1], "%d %b %Y, %H:%M:%S").replace(tzinfo=UTC)
-    assert timedelta(minutes=50) < until - datetime.now(UTC) <= timedelta(hours=1)
-    new = rotated.stdout.strip()
+    new = Shop(server.url, token).succeed("rotate-key", "--grace", "1h").strip()
     assert [status(server, each) for each in (token, new)] == [200, 200]
     refused = Shop(server.url, token).fail("rotate-key", status=ExitStatus.KEY)
     assert "this token was replaced; use the newest token" in refused
-    ended = Shop(server.url, new)("rotate-key", "--grace", "0s")
-    assert "The old token has ended. The new token is shown" in ended.stderr
-    last = ended.stdout.strip()
+    last = Shop(server.url, new).succeed("rotate-key").strip()
     assert [status(server, each) for each in (token, new, last)] == [401, 401, 200]

@@ -112,9 +112,7 @@ async def test_a_change_of_networks_takes_effect_at_once(service: Service) -> No
 # No key gives more than it has, and nobody locks everybody out
 
 
-async def test_the_last_admin_key_cannot_exclude_the_address_that_it_is_used_from(
-    service: Service,
-) -> None:
+async def test_the_last_admin_key_cannot_exclude_its_own_address(service: Service) -> None:
     admin = await service.issue(scopes=ALL)
     path, away = f"/v1/keys/{admin.id}", {"allowedNetworks": [*ELSEWHERE]}
     response = await service.request("PATCH", path, admin.token, json=away)

@@ -14,7 +14,7 @@ from petstore.events.store import publish_all
 from petstore.keys.notices import KeyNotices
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import State
-from petstore.usage.counter import Counter, DeprecatedOperation, first_hour, use_of
+from petstore.usage.counter import Counter, DeprecatedOperation, first_hour
 from support.keys import change, issue, revoke, unban
 from support.manual_clock import ManualClock
 from support.stores import do
@@ -135,18 +135,6 @@ async def test_each_percentage_is_reported_once_a_day(
     assert [data["percent"] for _, data in await events.new()] == [80]
 
 
-async def test_the_current_limit_is_used(
-    store: Store, clock: ManualClock, notices: KeyNotices, events: Events
-) -> None:
-    await issue(store, clock)
-    await save(store, clock, day_used=700)
-    await notices.look()
-    await change(store, clock, 1, plan="enterprise", per_day=875)
-    await notices.look()
-    ((_, data),) = await events.new()
-    assert (data["percent"], data["limit"], data["used"]) == (80, 875, 700)
-
-
 # Bans
 
 
@@ -245,17 +233,6 @@ async def test_a_deprecated_operation_is_reported_once_a_month(
         counts += [(kind, data["calls"]) for kind, data in await events.new()]
         clock.now += DAY
     assert counts == [("deprecation.used", 1), ("deprecation.used", 30)]
-
-
-async def test_a_deprecation_notice_has_the_same_data_as_the_usage(
-    store: Store, clock: ManualClock, notices: KeyNotices, events: Events
-) -> None:
-    await issue(store, clock)
-    await call(store, clock)
-    await call(store, clock, name="gone")
-    await notices.look()
-    use = use_of(GET_PET, 1, f'[{clock()},"shop/1","r1"]')
-    assert await events.new() == [("deprecation.used", {"keyId": 1, **msgspec.to_builtins(use)})]
 
 
 async def test_a_call_saved_after_midnight_is_reported_in_its_own_month(

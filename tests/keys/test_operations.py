@@ -258,19 +258,6 @@ async def test_no_token_is_shown_again(admin: Admin) -> None:
 
 
 @pytest.mark.each_database
-async def test_the_last_use_of_a_key_is_reported(service: Service, admin: Admin) -> None:
-    created = await admin.create()
-    assert created["lastUsedAt"] is None
-    assert (await admin.show(2))["lastUsedAt"] is None
-    for moment in (NOON, "2026-12-01T12:01:30Z"):
-        await service.request("GET", "/v1/x", created["token"])
-        await service.limiter.save()
-        assert (await admin.show(2))["lastUsedAt"] == moment
-        service.clock.advance(90)
-    assert (await admin.show(2))["lastUsedAt"] == "2026-12-01T12:01:30Z"
-
-
-@pytest.mark.each_database
 async def test_a_use_of_the_console_is_the_last_use_and_makes_another_version(
     service: Service, admin: Admin
 ) -> None:
@@ -286,30 +273,6 @@ async def test_a_use_of_the_console_is_the_last_use_and_makes_another_version(
     assert_error(refused, 412, "precondition_failed")
     changed = await admin.ask("PATCH", "/2", {"name": "new"}, headers=current)
     assert changed.json()["lastUsedAt"] == NOON
-
-
-async def follow(admin: Admin, path: str) -> list[list[dict[str, Any]]]:
-    """Return all pages of a list, from link to link."""
-    pages = []
-    while True:
-        response = await admin.ask("GET", path)
-        assert response.status_code == 200, response.text
-        pages.append(response.json())
-        if "next" not in response.links:
-            return pages
-        url = response.links["next"]["url"]
-        assert url.startswith(f"{SERVICE_URL}/v1/keys{path.partition('?')[0]}?")
-        path = url.removeprefix(f"{SERVICE_URL}/v1/keys")
-
-
-@pytest.mark.each_database
-async def test_keys_are_listed_in_pages(admin: Admin) -> None:
-    for number in range(4):
-        await admin.create(name=f"till {number}")
-    pages = await follow(admin, "?limit=2")
-    assert [[key["id"] for key in page] for page in pages] == [[1, 2], [3, 4], [5]]
-    assert pages[1][0] == await admin.show(3)
-    assert len(await follow(admin, "?limit=5")) == 1
 
 
 # Changing
@@ -392,9 +355,7 @@ async def test_keys_are_listed_by_name(admin: Admin) -> None:
 
 
 @pytest.mark.each_database
-async def test_whoever_administers_keys_sees_what_each_has_used(
-    service: Service, admin: Admin
-) -> None:
+async def test_an_administrator_sees_the_usage_of_a_key(service: Service, admin: Admin) -> None:
     other = await service.issue("enterprise", per_minute=2, per_day=9)
     for _ in range(3):
         await service.request("GET", "/v1/pets", other.token)
@@ -414,9 +375,7 @@ async def test_whoever_administers_keys_sees_what_each_has_used(
 # Revoking and unbanning
 
 
-async def test_a_revoked_key_is_refused_at_once_and_for_good(
-    service: Service, admin: Admin
-) -> None:
+async def test_a_revoked_key_is_refused_for_good(service: Service, admin: Admin) -> None:
     old = (await admin.create())["token"]
     new = (await admin.ask("POST", "/2/rotate", {"graceSeconds": 60})).json()["token"]
     assert [await status(service, token) for token in (old, new)] == [200, 200]
@@ -432,9 +391,7 @@ async def test_a_revoked_key_is_refused_at_once_and_for_good(
 
 
 @pytest.mark.each_database
-async def test_a_ban_shows_at_once_and_can_be_lifted_at_once(
-    service: Service, admin: Admin
-) -> None:
+async def test_a_ban_shows_and_can_be_lifted_at_once(service: Service, admin: Admin) -> None:
     token = (await admin.create(plan="enterprise", perMinute=1))["token"]
     assert [await status(service, token) for _ in range(2)] == [200, 429]
     service.clock.advance(2)

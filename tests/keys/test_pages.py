@@ -1,7 +1,5 @@
 """The pages of keys, for administrators."""
 
-import asyncio
-import html
 import re
 from typing import Any
 
@@ -9,7 +7,7 @@ import pytest
 
 from petstore.clock import DAY, MINUTE
 from petstore.keys.store import get_key
-from support.keys import change, issue
+from support.keys import issue
 from support.page_forms import form_to, succeed
 from support.races import just_before_a_write
 from support.service import Service
@@ -45,9 +43,7 @@ class TestCreating:
             assert token not in (await staff.get(page)).text
         assert token not in service.log.getvalue().decode()
 
-    async def test_a_form_sent_twice_creates_one_key_and_shows_its_token_once(
-        self, staff: Visitor
-    ) -> None:
+    async def test_a_form_sent_twice_creates_one_key(self, staff: Visitor) -> None:
         form = form_to(await staff.get("/keys/new"), "/keys").fields | TILL
         await staff.post("/keys", **form)
         refused = await staff.post("/keys", **form)
@@ -66,23 +62,9 @@ class TestCreating:
         again["scopes"].sort()
         assert again == typed | {"perDay": "", "allowedNetworks": "2001:db8::1\n203.0.113.0/24"}
 
-    async def test_custom_limits_need_the_enterprise_plan(
-        self, staff: Visitor, service: Service
-    ) -> None:
-        limits = {"perMinute": "7", "perDay": "70"}
-        refused = await staff.post("/keys", **TILL | limits)
-        assert refused.status_code == 400
-        assert "only a key of the plan enterprise has its own limits" in refused.text
-        await staff.post("/keys", **TILL | limits | {"plan": "enterprise"})
-        key = await get_key(service.store, staff.key_id + 1, None, service.clock)
-        assert (key.per_minute, key.per_day) == (7, 70)
-        assert (await change_form(staff, key.id)).items() >= limits.items()
-
 
 class TestChanging:
-    async def test_only_edited_fields_change_and_undo_restores_them(
-        self, staff: Visitor, service: Service
-    ) -> None:
+    async def test_undo_restores_edited_fields(self, staff: Visitor, service: Service) -> None:
         ends_at = service.clock() + 30 * DAY + 5 * MINUTE
         key_id = (await issue(service.store, service.clock, expires_at=ends_at)).id
         before = await get_key(service.store, key_id, None, service.clock)
@@ -125,7 +107,7 @@ class TestChanging:
         await other.submit(path, **theirs | {"plan": "business", "name": "Till 3"})
         conflict = await staff.post(path, **mine | {"plan": "pro", "perDay": ""})
         assert conflict.status_code == 412
-        assert "Somebody else changed this key while you were looking at it." in conflict.text
+        assert "Another user changed this key while you were looking at it." in conflict.text
         assert (
             "Name: Till → Till 3. Other changed the name just now."
             " Plan: free → business, and you want pro. Other changed the plan just now."
@@ -142,26 +124,7 @@ class TestChanging:
         await (await signed_in(service)).submit(f"/keys/{key_id}/revoke")
         refused = await staff.post(f"/keys/{key_id}", **form | {"name": "Till 3"})
         assert refused.status_code == 412
-        assert "Somebody else revoked this key while you were editing." in refused.text
-
-    async def test_the_history_shows_each_change_and_its_actor(
-        self, staff: Visitor, service: Service
-    ) -> None:
-        key_id = (await service.issue("free", name="Till")).id
-        path = f"/keys/{key_id}"
-        form = await change_form(staff, key_id)
-        wanted = {"plan": "pro", "allowedNetworks": "10.0.0.0/8"}
-        await staff.submit(path, **form | wanted)
-        await staff.submit(path, **await change_form(staff, key_id) | {"expiresAt": "2030-01-31"})
-        page = (await staff.get(path)).text
-        text = re.sub("<[^>]*>", "", page)
-        ended = text.index("test set the end to 31 Jan 2030, 23:59")
-        changed = text.index(
-            "test changed the plan from free to pro and set the networks to 10.0.0.0/8"
-        )
-        added = text.index("The operator added this key")
-        assert ended < changed < added
-        assert f'href="/console/activity?actor=person/{staff.key_id}"><bdi>test</bdi></a>' in page
+        assert "Another user revoked this key while you were editing." in refused.text
 
 
 class TestEnding:
@@ -177,14 +140,6 @@ class TestEnding:
         assert refused.status_code == 400
         assert "expected an integer" in refused.text
 
-    async def test_an_ended_key_cannot_be_rotated(self, staff: Visitor, service: Service) -> None:
-        key_id = (await service.issue("free", expires_in=60)).id
-        service.clock.advance(60)
-        refused = await staff.post(f"/keys/{key_id}/rotate", graceSeconds="0")
-        assert refused.status_code == 409
-        assert f"Key {key_id} is expired" in refused.text
-        assert "With a later day it works again." in (await staff.get(f"/keys/{key_id}")).text
-
     async def test_a_revoked_key_stops_working_and_shows_only_its_history(
         self, staff: Visitor, service: Service
     ) -> None:
@@ -198,23 +153,9 @@ class TestEnding:
         assert 'class="status revoked"' in page.text
         assert '<form method="post" action="/console/keys' not in page.text
 
-    async def test_an_unknown_key_is_not_found(self, staff: Visitor) -> None:
-        assert (await staff.get("/keys/99")).status_code == 404
-
 
 class TestTheList:
-    async def test_keys_are_listed_in_pages(self, staff: Visitor, service: Service) -> None:
-        await asyncio.gather(*(service.issue("free", name=f"Till {n}") for n in range(50)))
-        first = await staff.get("/keys")
-        assert first.text.count("status active") == 50
-        (more,) = re.findall(r'<a href="/console/keys\?cursor=(.*?)" rel="next"', first.text)
-        rest = await staff.get("/keys", cursor=more)
-        assert rest.text.count("status active") == 1
-        assert (await staff.get("/keys", cursor="broken")).status_code == 400
-
-    async def test_a_key_is_shown_with_its_usage_and_its_last_use(
-        self, staff: Visitor, service: Service
-    ) -> None:
+    async def test_a_key_shows_its_usage(self, staff: Visitor, service: Service) -> None:
         limited = await service.issue("enterprise", name="Limited", per_minute=5, per_day=2000)
         for _ in range(3):
             await service.request("GET", "/v1/pets", limited.token)
@@ -225,16 +166,6 @@ class TestTheList:
         assert "This minute: 3 of 5" in text
         assert "Today: 3 of 2 000" in text
 
-    async def test_keys_are_found_by_name_or_number(self, staff: Visitor, service: Service) -> None:
-        for name in ("Till 1", "Kennel bot"):
-            await service.issue("free", name=name)
-        for typed, found in (("bot", "Kennel bot"), ("TILL", "Till 1"), ("4", "Kennel bot")):
-            page = await staff.get("/keys", name=typed)
-            assert f'name="name" type="search" value="{typed}"' in page.text
-            assert page.text.count("status active") == 1
-            assert found in words(page)
-        assert "No key matches." in words(await staff.get("/keys", name="parrot"))
-
     async def test_a_token_leads_to_its_key(self, staff: Visitor, service: Service) -> None:
         old = await service.issue("free", name="Leaked")
         await staff.post(f"/keys/{old.id}/rotate", graceSeconds="86400")
@@ -242,57 +173,3 @@ class TestTheList:
             found = await staff.submit("/keys/find", name=typed)
             assert found.url.query.decode() == f"name={old.token[-4:]}"
             assert "Leaked" in words(found)
-
-    async def test_a_search_goes_on_on_the_next_page(
-        self, staff: Visitor, service: Service
-    ) -> None:
-        await asyncio.gather(*(service.issue("free", name=f"Till {n}") for n in range(51)))
-        first = await staff.get("/keys", name="till")
-        (more,) = re.findall(r'<a href="([^"]+)" rel="next"', first.text)
-        rest = await staff.client.get(html.unescape(more))
-        assert rest.text.count("<bdi>Till ") == 1
-
-    async def test_what_a_key_may_do_is_said_once_in_its_form_or_when_it_has_none(
-        self, staff: Visitor, service: Service
-    ) -> None:
-        key = await service.issue(scopes=frozenset({"orders:read", "pets:read"}))
-        may = "See pets and categories; see orders and the inventory"
-        page = await staff.get(f"/keys/{key.id}")
-        assert may not in words(page)
-        assert page.text.index('name="scopes"') < page.text.index("Rotate this key")
-        await staff.submit(f"/keys/{key.id}/revoke")
-        assert f"It could{may}" in words(await staff.get(f"/keys/{key.id}"))
-
-    async def test_the_page_of_a_key_shows_what_a_limit_refused(
-        self, staff: Visitor, service: Service
-    ) -> None:
-        key = await service.issue(per_minute=1)
-        path = f"/keys/{key.id}"
-        assert "No request was refused in the last 7 days." in words(await staff.get(path))
-        for _ in range(3):
-            await service.request("GET", "/v1/pets", key.token)
-        assert "1 Dec 2026, 12:00List pets2" in words(await staff.get(path))
-
-    async def test_a_banned_key_is_told_until_it_is_unbanned(
-        self, staff: Visitor, service: Service
-    ) -> None:
-        banned = await service.issue("enterprise", name="Loud", per_minute=1)
-        for _ in range(30):
-            await service.request("GET", "/v1/pets", banned.token)
-            service.clock.advance(0.2)
-        await service.limiter.save()
-        path = f"/keys/{banned.id}"
-        for page in ("/keys", path):
-            assert 'class="status banned"' in (await staff.get(page)).text
-        unbanned = await staff.submit(f"{path}/unban")
-        assert "The ban is lifted." in unbanned.text
-        assert 'class="status active"' in unbanned.text
-
-    async def test_names_are_escaped(self, staff: Visitor, service: Service) -> None:
-        name = "<script>alert(1)</script>"
-        key = await issue(service.store, service.clock, name=name)
-        await change(service.store, service.clock, key.id, name=name + "2")
-        for path in ("/keys", f"/keys/{key.id}"):
-            page = await staff.get(path)
-            assert name not in page.text
-            assert html.escape(name) in page.text

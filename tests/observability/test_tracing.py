@@ -13,18 +13,12 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from petstore import __version__
 from petstore.app import check_tracing, observers_of
-from petstore.backends import create_limiter
-from petstore.observability.tracing import Tracing
 from petstore.settings import SettingError, Settings
-from support.bare_app import http_request
-from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.observed import Collector, ObservedService, attributes, collecting, observed_service
 from support.postgres import PostgresServer
 from support.process import StartServer, free_port
-from support.redis_limiters import OF_ADDRESS
 from support.redis_server import redis_server
-from support.stores import open_store
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -222,26 +216,6 @@ async def test_an_unknown_method_is_not_recorded(observed: Observed, collector: 
     assert "http.route" not in attributes(span)
 
 
-async def test_redis_calls_of_the_limiter_are_child_spans_of_their_request(
-    database: Path, clock: ManualClock, collector: Collector
-) -> None:
-    tracing = Tracing(collector.endpoint, "1.0.0")
-    with redis_server() as redis:
-        async with open_store(database) as store:
-            limiter = create_limiter(Settings(redis=redis.url), store, clock, [tracing])
-            key = await issue_stored(store, clock)
-            tracing.requested(http_request("GET", b"/v1/pets", []))
-            assert (await limiter.take(key)).verdict == "admitted"
-            assert (await limiter.take_of(OF_ADDRESS, "192.0.2.1")).verdict == "admitted"
-            assert (await limiter.charge(key, 5)).verdict == "admitted"
-            await limiter.close()
-    tracing.close()
-    parts = [span for span in collector.spans if span.kind == Span.SPAN_KIND_CLIENT]
-    assert [(part.name, attributes(part)) for part in parts] == [
-        (f"limiter {name}", {"db.system.name": "redis"}) for name in ("take", "take", "charge")
-    ]
-
-
 async def test_without_a_collector_requests_succeed_and_the_log_says_so_once(
     database: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -279,7 +253,6 @@ def test_a_running_service_exports_traces_until_it_stops(
     }
     assert named_parts >= {
         ("select_key_by_digest", "postgresql"),
-        ("limiter take", "redis"),
         ("select_categories", "postgresql"),
     }
 

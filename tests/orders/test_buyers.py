@@ -44,18 +44,14 @@ async def forget(store: Store, buyer: str, clock: ManualClock) -> Forgotten:
     return await forget_buyer(store, buyer, clock, Author(BY))
 
 
-async def test_a_buyer_is_forgotten_whatever_the_case_of_the_name(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_a_buyer_is_forgotten_in_any_case(store: Store, clock: ManualClock) -> None:
     await sell(store, "Jane Doe", "JANE DOE", "Jäne Doe", "Jane Doe Smith", note="Hi")
     assert await forget(store, "jane doe", clock) == (2, 0)
     assert await personal(store) == {3: ("Jäne Doe", "Hi"), 4: ("Jane Doe Smith", "Hi")}
     assert await forget(store, "jane doe", clock) == (0, 0)
 
 
-async def test_open_orders_keep_their_buyer_and_are_counted(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_open_orders_keep_their_buyer(store: Store, clock: ManualClock) -> None:
     await sell(store, "Jane", "Jane", complete=False)
     await sell(store, "Jane")
     await store.write(update_order(Change(NOW), 2, OrderPatch(status="cancelled")))
@@ -69,9 +65,7 @@ async def test_many_orders_of_a_buyer_are_forgotten(store: Store, clock: ManualC
     assert [*await personal(store)] == [100]
 
 
-async def test_forgetting_is_recorded_without_what_is_forgotten(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_forgetting_is_recorded_without_the_data(store: Store, clock: ManualClock) -> None:
     await sell(store, "Jane", note="Hi")
     await forget(store, "Jane", clock)
     sold, *_, event = [plain(event) for event in await events_after(store)][1:]

@@ -104,12 +104,12 @@ async def test_the_list_has_a_tab_with_a_count_for_every_status(staff: Visitor) 
         "all": [5, 4, 3, 2, 1],
     }.items():
         assert listed(await staff.get("/orders", status=status)) == ids
-    assert row(page, 5) == "Mia order 5 no price 24 h left Approve order 5"
+    assert row(page, 5) == "Mia no price #5 24 h left Approve order 5"
     held = row(await staff.get("/orders", status="approved"), 4)
-    assert held.startswith("Rex for Jane order 4 $9.00 Placed 1 Dec 2026, 12:00 Deliver…")
+    assert held.startswith("Rex for Jane $9.00 #4 Placed 1 Dec 2026, 12:00 Hand over…")
     assert "pending" not in held
     everything = await staff.get("/orders", status="all")
-    assert row(everything, 2) == "Bella for Jane order 2 $9.00 returned Returned 1 Dec 2026, 12:00"
+    assert row(everything, 2) == "Bella for Jane $9.00 #2 returned Returned 1 Dec 2026, 12:00"
 
 
 async def test_late_orders_come_first_and_sold_ones_by_delivery(
@@ -136,19 +136,6 @@ async def test_late_orders_come_first_and_sold_ones_by_delivery(
     assert listed(await staff.get("/orders", status="delivered")) == [1, 3, 2]
 
 
-async def test_a_long_list_has_pages(service: Service, staff: Visitor) -> None:
-    await service.store.write(create_pets([NewPet("Yak", 1, "available")] * 60))
-    for pet_id in range(1, 61):
-        body: dict[str, Any] = {"petId": pet_id, "complete": True, "buyer": "Ada"}
-        await service.request("POST", "/v1/store/orders", staff.token, json=body)
-    for query in ({"status": "delivered"}, {"status": "all"}, {"find": "ada", "status": "all"}):
-        page = await staff.get("/orders", **query)
-        assert len(listed(page)) == 50
-        (link,) = re.findall(r'href="([^"]*)" rel="next"', page.text)
-        last = await staff.client.get(link.replace("&amp;", "&"))
-        assert sorted(listed(page) + listed(last)) == list(range(1, 61))
-
-
 @pytest.mark.parametrize(
     ("typed", "told", "found"),
     [
@@ -162,7 +149,7 @@ async def test_a_long_list_has_pages(service: Service, staff: Visitor) -> None:
         *(("0171", "", [2]), ("55", "", [2])),  # digits of a telephone number
         ("ada", "Or do you mean the orders of a pet? Adam, pet 4", [1]),
         ("bel", "Several pets are named so. Which one do you mean? Bella, pet 1 Dogs", []),
-        *((typed, "Nothing is found.", []) for typed in ("77", "order 9", "0172", "x" * 101)),
+        *((typed, "Nothing found.", []) for typed in ("77", "order 9", "0172", "x" * 101)),
     ],
 )
 async def test_one_field_finds_orders_by_number_buyer_and_pet(
@@ -177,26 +164,6 @@ async def test_one_field_finds_orders_by_number_buyer_and_pet(
     assert listed(page) == found
     assert told in words(page)
     assert f'name="find" type="search" value="{typed}"' in page.text
-
-
-async def test_the_days_of_a_sale_are_a_filter(
-    service: Service, staff: Visitor, clock: ManualClock
-) -> None:
-    for pet_id in (1, 2):
-        await staff.submit(f"/pets/{pet_id}/sell")
-        clock.advance(DAY)
-        staff = await signed_in(service)
-    await act(staff, "return", 1)
-    for query, ids in (
-        ({"from": "2026-12-01", "to": "2026-12-01"}, [1]),
-        ({"from": "2026-12-02"}, [2]),
-        ({"to": "2026-12-02"}, [2, 1]),
-        ({"to": "2026-12-02", "status": "returned"}, [1]),
-    ):
-        assert listed(await staff.get("/orders", **query)) == ids
-    refused = await staff.get("/orders", **{"from": "soon"})
-    assert refused.status_code == 400
-    assert "Sold from: expected a date such as 2026-12-24" in words(refused)
 
 
 async def test_the_list_keeps_its_place_after_an_action(staff: Visitor) -> None:
@@ -218,14 +185,14 @@ async def test_an_order_goes_from_placed_to_returned(staff: Visitor) -> None:
     assert "Bella for Tom, $85.00 placed 24 h left" in words(placed)
     fields = seen(placed)
     approved = await staff.submit("/orders/1/approve", **fields)
-    assert "Order 1 for \u2068Bella\u2069 is approved. It has no time limit now." in approved.text
+    assert "Approved order 1: \u2068Bella\u2069 stays reserved." in approved.text
     assert "Cancel it" in approved.text
     assert "Approve order" not in words(approved)
     again = await staff.post("/orders/1/approve", **fields)
     assert again.status_code == 412
     assert "Order 1 is approved already." in again.text
     delivered = await act(staff, "deliver")
-    assert "Order 1 is delivered. Bella is sold." in words(delivered)
+    assert "Sold Bella to Tom for $85.00 (order 1)." in words(delivered)
     assert "Cancel order" not in delivered.text
     refused = await press(staff, delivered, "Return Bella", refund="85.01")
     assert refused.status_code == 400
@@ -241,12 +208,12 @@ async def test_an_order_goes_from_placed_to_returned(staff: Visitor) -> None:
     assert "Order 1 is returned already." in words(twice)
 
 
-@pytest.mark.parametrize("button", ["Approve order 1", "Deliver order 1: Bella"])
+@pytest.mark.parametrize("button", ["Approve order 1", "Hand over Bella"])
 async def test_approving_and_delivering_save_the_details_in_the_form(
     staff: Visitor, button: str
 ) -> None:
     await place(staff)
-    if button.startswith("Deliver"):
+    if button.startswith("Hand"):
         await act(staff, "approve")
         assert "This marks Bella as sold without a price." in words(await staff.get("/orders/1"))
     typed = {"buyer": "Ada", "amount": "1,249.50", "note": "Calls\nfirst"}
@@ -329,20 +296,6 @@ async def test_a_ship_date_is_typed_in_the_time_zone_of_the_shop(
         assert values(await change(staff, shipDate=""))["shipDate"] == ""
 
 
-async def test_buyer_price_and_note_are_changed_undone_and_removed(staff: Visitor) -> None:
-    await place(staff)
-    page = await change(staff, buyer="Ada", amount="1,249.50", note="Calls\r\nfirst")
-    sold = {"buyer": "Ada", "amount": "1249.50", "note": "Calls\nfirst"}
-    assert values(page).items() >= sold.items()
-    undone = await succeed(staff, page, "Undo")
-    assert values(undone).items() >= {"buyer": "", "amount": "", "note": ""}.items()
-    redone = await succeed(staff, undone, "Redo")
-    assert values(redone).items() >= sold.items()
-    removed = await change(staff, amount="", note="")
-    assert values(removed).items() >= {"buyer": "Ada", "amount": "", "note": ""}.items()
-    assert "Order 1 is changed." not in (await change(staff)).text
-
-
 async def test_who_may_not_change_an_order_and_paper_have_its_values(
     service: Service, staff: Visitor, clock: ManualClock
 ) -> None:
@@ -354,7 +307,7 @@ async def test_who_may_not_change_an_order_and_paper_have_its_values(
     await act(staff, "deliver")
     reader = await signed_in(service, scopes=READER)
     page = await reader.get("/orders/1")
-    assert "Bella for Ada, $1,249.50 delivered Sold 1 Dec 2026, 12:02" in words(page)
+    assert "Bella for Ada, $1,249.50 delivered Ship date24 Dec 2026, 10:00" in words(page)
     assert (
         facts(page).items()
         >= {
@@ -375,9 +328,6 @@ async def test_times_at_the_limits_of_the_calendar_are_shown(staff: Visitor, mom
     placed = await place(staff, shipDate=moment)
     assert f'value="{moment.partition(".")[0][:16]}' in placed.text
     assert (await staff.get("/orders")).status_code == 200
-
-
-# Refusals
 
 
 async def test_a_refused_change_keeps_the_input(staff: Visitor) -> None:
@@ -441,7 +391,7 @@ async def test_a_conflict_of_two_changes_shows_both(service: Service, staff: Vis
     await change(other, shipDate="2026-12-25T08:30", buyer="Grace")
     refused = await press(staff, page, "Save", shipDate="2026-12-26T09:00")
     assert refused.status_code == 412
-    assert "Somebody else changed this order while you were looking at it." in words(refused)
+    assert "Another user changed this order while you were looking at it." in words(refused)
     assert conflict_of(refused, "Ship date") == [
         *("2026-12-24T10:00", "2026-12-25T08:30", "2026-12-26T09:00")
     ]
@@ -465,26 +415,9 @@ async def test_a_reservation_that_lapsed_while_the_page_was_open_is_reported(
     clock.advance(26 * 60)
     refused = await staff.post("/orders/1/approve", **seen(page))
     assert refused.status_code == 412
-    told = "The time to approve order 1 ended 1 min ago. The order is cancelled."
+    told = "The service cancelled order 1 just now, while this page was open."
     assert told in words(refused)
     assert '<span class="status cancelled">' in refused.text
-
-
-@pytest.mark.parametrize("until", ["", "soon", "2026-12-01T00:00:00"])
-async def test_an_unexpected_form_shows_the_state_of_the_order(staff: Visitor, until: str) -> None:
-    await place(staff)
-    await act(staff, "cancel")
-    refused = await staff.post("/orders/1/approve", seen="placed", until=until)
-    assert refused.status_code == 409
-    assert "test cancelled order 1 just now, while this page was open." in words(refused)
-
-
-async def test_a_reservation_without_an_end_shows_no_remaining_time(
-    database: Path, clock: ManualClock
-) -> None:
-    async with running_service(database, clock, reservation_minutes=0) as service:
-        await service.store.write(create_pets([NewPet("Bella", 1, "available")]))
-        assert "data-until" not in (await place(await signed_in(service))).text
 
 
 @pytest.mark.parametrize(
@@ -505,3 +438,26 @@ async def test_the_orders_of_a_deleted_pet_are_kept(staff: Visitor) -> None:
     assert "Order 1 is returned." in words(returned)
     assert "available" not in words(returned).partition("History")[0]
     assert listed(await staff.get("/orders", find="pet 1", status="all")) == [1]
+
+
+async def test_an_amount_keeps_its_currency_after_the_shop_changed_its_own(
+    database: Path, clock: ManualClock
+) -> None:
+    async with running_service(database, clock, currency="JPY") as service:
+        names = [NewPet(name, 1, "available") for name in ("Bella", "Rex")]
+        await service.store.write(create_pets(names))
+        staff = await signed_in(service)
+        for number in (1, 2):
+            await staff.submit(f"/pets/{number}/reserve", amount="24900")
+    async with running_service(database, clock, currency="USD") as service:
+        staff = await signed_in(service)
+        cancelled = await succeed(staff, await staff.get("/orders/2"), "Cancel order 2: Rex")
+        await succeed(staff, cancelled, "Reserve again")
+        assert "no price" in row(await staff.get("/orders"), 3)
+        page = await succeed(
+            staff, await staff.get("/orders/1"), "Approve order 1", amount="25,000"
+        )
+        assert form_of(page, "Save").fields["amount"] == "25000"
+        await succeed(staff, page, "Hand over Bella")
+        page = await succeed(staff, await staff.get("/orders/1"), "Return Bella", refund="¥ 5,000")
+        assert "Order 1 is returned, and ¥5,000 refunded." in words(page)

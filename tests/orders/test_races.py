@@ -71,9 +71,7 @@ async def place_many(service: Service, client: httpx.AsyncClient) -> None:
         assert created.json()["id"] == number
 
 
-async def test_only_one_of_two_approvals_succeeds(
-    service: Service, client: httpx.AsyncClient
-) -> None:
+async def test_one_of_two_approvals_succeeds(service: Service, client: httpx.AsyncClient) -> None:
     await place_many(service, client)
     for number in range(1, ROUNDS + 1):
         path, approve = f"/v1/store/orders/{number}", {"status": "approved"}

@@ -132,9 +132,7 @@ def sale(buyer: str = "Jane") -> OrderCreate:
     return OrderCreate(1, buyer=buyer, note="Paid.", amount=500, complete=True)
 
 
-async def test_a_sale_over_the_counter_delivers_the_order_and_sells_the_pet(
-    store: Store,
-) -> None:
+async def test_a_sale_over_the_counter_delivers_and_sells(store: Store) -> None:
     await add(store)
     sold = await store.write(
         place_order(Change(NOW, reservation_minutes=1, currency="EUR"), sale())

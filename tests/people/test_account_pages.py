@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from petstore.clock import DAY, SECOND
-from petstore.databases.contract import Statement, read_unit
+from petstore.databases.contract import read_unit
 from petstore.people.store import end_sessions, find_account
 from support.page_forms import form_to, press, succeed
 from support.passwords import (
@@ -57,9 +57,7 @@ async def phone_of(service: Service) -> Visitor:
 # Who has one
 
 
-async def test_the_owner_of_a_key_has_an_account_without_name_and_password(
-    service: Service,
-) -> None:
+async def test_the_owner_of_a_key_has_an_account_without_a_password(service: Service) -> None:
     owner = await owner_of_key(service, name="Till")
     again = newcomer(service)
     assert (await again.post("/sign-in", key=owner.token)).status_code == 303
@@ -75,27 +73,10 @@ async def test_the_owner_of_a_key_has_an_account_without_name_and_password(
     assert [await is_signed_in(each) for each in (owner, again)] == [True, False]
 
 
-async def test_a_person_has_an_account(grace: Visitor) -> None:
-    page = await grace.get("/account")
-    for told in (LOGIN, "RoleClerk", "See pets and categories; add, change"):
-        assert told in words(page)
-
-
 # The name
 
 
-@pytest.mark.parametrize("name", ["", "  ", "x" * 101, "a\u202eb"])
-async def test_a_name_that_cannot_be_is_refused(grace: Visitor, name: str) -> None:
-    page = await grace.get("/account")
-    refused = await press(grace, page, "Save", name=name)
-    assert refused.status_code == 400
-    assert "1 to 100 printable characters" in words(refused)
-    assert "Grace" in words(await grace.get("/account")) or "Grace" in page.text
-
-
-async def test_a_person_changes_the_own_name_and_undoes_it(
-    service: Service, grace: Visitor
-) -> None:
+async def test_a_person_changes_the_own_name(service: Service, grace: Visitor) -> None:
     changed = await succeed(grace, await grace.get("/account"), "Save", name="Grace Hopper")
     assert "Your name is changed." in words(changed)
     assert 'title="Your account"><bdi>Grace Hopper</bdi>' in changed.text
@@ -111,7 +92,7 @@ async def test_a_name_that_somebody_else_changed_is_not_overwritten(
     await alter(service.store, service.clock, grace.key_id, name="Grace H.")
     refused = await press(grace, page, "Save", name="Grace Hopper")
     assert refused.status_code == 412
-    assert "Somebody else changed this account" in words(refused)
+    assert "Another user changed this account" in words(refused)
     assert "you want Grace Hopper" in words(refused)
     assert await name_of(service, grace) == "Grace H."
 
@@ -119,9 +100,7 @@ async def test_a_name_that_somebody_else_changed_is_not_overwritten(
 # The password
 
 
-async def test_the_password_is_changed_with_the_one_until_now(
-    service: Service, grace: Visitor
-) -> None:
+async def test_a_password_is_changed_with_the_old_one(service: Service, grace: Visitor) -> None:
     phone, before = await phone_of(service), grace.client.cookies["petstore_console"]
     page = await grace.get("/account")
     changed = await succeed(
@@ -178,14 +157,6 @@ async def test_whoever_found_an_open_console_cannot_guess_the_password(
     assert not await is_signed_in(thief)
 
 
-async def test_password_managers_know_which_login_a_password_is_for(grace: Visitor) -> None:
-    page = await grace.get("/account")
-    form = form_to(page, "/account/password")
-    assert form.fields["login"] == LOGIN
-    for kind in ("username", "current-password", "new-password"):
-        assert f'autocomplete="{kind}"' in page.text
-
-
 async def test_a_password_sent_too_late_is_not_kept(service: Service, grace: Visitor) -> None:
     page = await grace.get("/account")
     await service.store.write(end_sessions(grace.key_id))
@@ -231,15 +202,6 @@ async def test_a_person_sees_and_ends_the_own_devices(service: Service, grace: V
     assert "You are signed out there." in words(again)
 
 
-@pytest.mark.parametrize("device", ["", "00", "x", "\N{DOG FACE}", "0" * 64])
-async def test_what_is_no_device_ends_nothing(
-    service: Service, grace: Visitor, device: str
-) -> None:
-    phone = await phone_of(service)
-    assert (await grace.post("/account/devices/end", device=device)).status_code == 303
-    assert await is_signed_in(phone)
-
-
 async def test_nobody_ends_the_devices_of_somebody_else(service: Service, grace: Visitor) -> None:
     await add_with_password(service, login="ada@shop.example")
     ada = newcomer(service)
@@ -259,23 +221,7 @@ async def test_a_person_signs_out_everywhere_else(service: Service, grace: Visit
     assert await is_signed_in(colleague)
 
 
-async def test_nothing_changes_if_there_is_no_other_device_and_no_other_name(
-    service: Service, grace: Visitor
-) -> None:
-    await grace.submit("/account/devices/end-others")
-    select = Statement("SELECT revision FROM api_key_revision")
-    before = await service.store.read(select)
-    ended = words(await grace.submit("/account/devices/end-others"))
-    assert await service.store.read(select) == before
-    assert "You are signed out everywhere else." in ended
-    await grace.submit("/account", name="Grace", was_name="Grace")
-    assert await service.store.read(select) == before
-    assert await is_signed_in(grace)
-
-
-async def test_in_an_old_session_a_change_to_who_signs_in_needs_the_own_password(
-    service: Service,
-) -> None:
+async def test_in_an_old_session_changing_people_needs_the_own_password(service: Service) -> None:
     ada = await person_at(service, stays=True, name="Ada", role="administrator", login="ada")
     clerk = await add_with_password(service)
     path, wanted = f"/people/{clerk}", {"name": "Eve", "login": "eve@shop.example", "role": "clerk"}

@@ -12,9 +12,8 @@ from petstore.people.model import INVITATION_LIFE
 from support.cases import case
 from support.error_body import assert_error
 from support.history import told_of
-from support.people import add_active, set_some_password
+from support.people import add_active
 from support.service import SERVICE_URL, Service
-from support.visitor import signed_in_again
 
 pytestmark = pytest.mark.anyio
 
@@ -156,20 +155,6 @@ async def test_a_change_is_made_only_to_the_version_that_it_names(admin: Admin) 
     assert (await admin.ask("GET", "/2")).json()["name"] == "Grace"
 
 
-async def test_an_active_person_gets_a_link_for_a_new_password(
-    service: Service, admin: Admin
-) -> None:
-    created = await admin.create()
-    await set_some_password(service.store, 2)
-    response = await admin.ask("POST", "/2/invite")
-    assert response.status_code == 200
-    assert "Location" not in response.headers
-    shown = response.json()
-    assert shown["state"] == "active"
-    assert LINK.fullmatch(shown["invitation"]["url"])
-    assert shown["invitation"]["url"] != created["invitation"]["url"]
-
-
 async def test_a_key_gives_no_more_than_it_has(service: Service, admin: Admin) -> None:
     await admin.create(role="manager")
     scopes = frozenset({"keys:admin", "pets:read", "orders:read"})
@@ -202,34 +187,3 @@ async def test_each_change_is_an_event_with_the_person_and_the_request(admin: Ad
     ]
     assert {event["actor"]["id"] for event in events} == {1}
     assert [event["requestId"] for event in events[2:]] == ["r-0", "r-1"]
-
-
-# Devices
-
-
-@pytest.mark.each_database
-async def test_a_person_is_signed_out_on_one_device(service: Service, admin: Admin) -> None:
-    grace = await add_active(service.store, service.clock)
-    await admin.create(login="ada")
-    first, second = [await signed_in_again(service, grace.id) for _ in range(2)]
-    service.clock.advance(120)
-    await second.get("/pets")  # the last used comes first
-    newest, oldest = (await admin.ask("GET", f"/{grace.id}/devices")).json()
-    assert newest == {
-        "id": newest["id"],
-        "name": "",
-        "signedInAt": NOON,
-        "lastUsedAt": "2026-12-01T12:02:00Z",
-        "stays": False,
-    }
-    assert 0 < newest["id"] != oldest["id"] < 2**53
-    path = f"/{grace.id}/devices/{oldest['id']}"
-    stale = await admin.ask("DELETE", path, headers={"If-Match": '"of another version"'})
-    assert_error(stale, 412, "precondition_failed")
-    assert_error(await admin.ask("DELETE", f"/3/devices/{oldest['id']}"), 404, "not_found")
-    assert (await first.get("/pets")).status_code == 200
-    assert (await admin.ask("DELETE", path)).status_code == 204
-    assert_error(await admin.ask("DELETE", path), 404, "not_found")
-    assert (await first.get("/pets")).status_code == 303
-    assert (await second.get("/pets")).status_code == 200
-    assert (await admin.ask("GET", f"/{grace.id}/devices")).json() == [newest]

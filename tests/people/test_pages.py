@@ -4,18 +4,16 @@ import re
 from functools import partial
 from typing import Any
 
-import httpx
 import pytest
 
-from petstore.databases.contract import Statement, read_unit
-from petstore.keys.model import SCOPES, Role
-from petstore.people.store import find_person, list_devices
+from petstore.databases.contract import Statement
+from petstore.people.store import find_person
 from support.page_forms import buttons_of, form_of, form_to, press, succeed
 from support.people import add, add_active, alter
 from support.races import just_before_a_write
 from support.service import Service
 from support.stores import do
-from support.visitor import Visitor, signed_in, signed_in_again, signed_in_person, words
+from support.visitor import Visitor, signed_in_again, signed_in_person, words
 
 pytestmark = pytest.mark.anyio
 
@@ -35,25 +33,17 @@ async def person_id_of(service: Service, login: str = "grace@shop.example") -> i
     return int(person_id)
 
 
-def acts_on(page: httpx.Response) -> list[str]:
-    """Return who did what on the page of a history."""
-    items = re.findall(r"<li data-resource=\"[^\"]+\"><span>(.*?)</span> <span", page.text)
-    return [" ".join(re.sub("<[^>]*>", "", item).split()) for item in items]
-
-
 async def fields_of(visitor: Visitor, person_id: int) -> dict[str, Any]:
     path = f"/people/{person_id}"
     return form_to(await visitor.get(path), path).fields
 
 
 class TestAdding:
-    async def test_the_link_of_a_new_person_is_shown_once(
-        self, service: Service, ada: Visitor
-    ) -> None:
+    async def test_the_link_of_a_person_shows_once(self, service: Service, ada: Visitor) -> None:
         page = await press(ada, await ada.get("/people/new"), "Add and get the link", **GRACE)
         assert page.status_code == 201
         (secret,) = LINK.findall(page.text)
-        assert "Give this link to Grace Hopper, and to nobody else" in words(page)
+        assert "Give this link only to Grace Hopper" in words(page)
         assert "until 4 Dec 2026, 12:00" in words(page)
         assert page.headers["Cache-Control"] == "no-store"
         person = await find_person(service.store, await person_id_of(service), None)
@@ -79,37 +69,6 @@ class TestAdding:
         assert refused.status_code == 409
         assert "and showed the link; invite them again for another" in words(refused)
 
-    async def test_a_refused_form_keeps_the_input(self, ada: Visitor) -> None:
-        typed = {"name": "Grace", "login": "ADA@shop.example", "role": "manager"}
-        refused = await press(ada, await ada.get("/people/new"), "Add and get the link", **typed)
-        assert refused.status_code == 409
-        assert "Login: another person already has the login" in words(refused)
-        again = form_to(refused, "/people").fields
-        assert typed.items() <= again.items()
-        refused = await press(ada, refused, "Add and get the link", login="a b")
-        assert refused.status_code == 400
-        assert "expected 3 to 64 visible characters, without white space" in words(refused)
-
-
-class TestAccess:
-    @pytest.mark.parametrize("role", ["viewer", "clerk", "manager"])
-    async def test_only_administrators_see_people(self, service: Service, role: Role) -> None:
-        visitor = await signed_in_person(service, role=role)
-        assert "/console/people" not in (await visitor.get("/help")).text
-        for path in ("/people", "/people/new", "/people/1"):
-            assert (await visitor.get(path)).status_code == 403, path
-        for path in ("", "/1", "/1/invite", "/1/disable", "/1/enable", "/1/devices/7/end"):
-            assert (await visitor.post(f"/people{path}")).status_code == 403, path
-
-    async def test_an_unknown_person_and_a_key_are_not_found(
-        self, service: Service, ada: Visitor
-    ) -> None:
-        key_id = (await service.issue()).id
-        for person_id in (key_id, 99):
-            assert (await ada.get(f"/people/{person_id}")).status_code == 404
-            for path in ("", "/invite", "/disable", "/enable"):
-                assert (await ada.post(f"/people/{person_id}{path}")).status_code == 404, path
-
 
 class TestShowing:
     async def test_people_are_listed_with_role_state_and_last_use(
@@ -122,17 +81,6 @@ class TestShowing:
         assert "Grace grace0 Manager invited never" in words(first)
         (more,) = re.findall(r'<a href="/console/people\?cursor=(.*?)" rel="next"', first.text)
         assert "grace49" in (await ada.get("/people", cursor=more)).text
-
-    async def test_the_page_of_a_person_says_what_they_may_and_where_they_are(
-        self, service: Service, ada: Visitor
-    ) -> None:
-        page = await ada.get(f"/people/{ada.key_id}")
-        assert '<h1 id="heading" data-refresh="10"><bdi>Ada</bdi></h1>' in page.text
-        assert "PermissionsSee pets and categories; add, change and delete" in words(page)
-        assert "Unknown device (this one)" in words(page)
-        assert f'href="/console/activity?actor=person/{ada.key_id}"' in page.text
-        person = (await add(service.store, service.clock)).person
-        assert "Not signed in anywhere." in words(await ada.get(f"/people/{person.id}"))
 
 
 class TestInviting:
@@ -156,9 +104,7 @@ class TestInviting:
 
 
 class TestChanging:
-    async def test_a_change_can_be_undone_and_done_again(
-        self, service: Service, ada: Visitor
-    ) -> None:
+    async def test_a_change_is_undone_and_redone(self, service: Service, ada: Visitor) -> None:
         before = await add_active(service.store, service.clock)
         path = f"/people/{before.id}"
         wanted = {"name": "Grace H.", "login": "hopper", "role": "manager"}
@@ -196,7 +142,7 @@ class TestChanging:
         service.clock.advance(61)
         conflict = await ada.post(path, **form | {"role": "manager"})
         assert conflict.status_code == 412
-        assert "Somebody else changed this person while you were looking at it." in words(conflict)
+        assert "Another user changed this person while you were looking at it." in words(conflict)
         assert (
             "Name: Grace → Hopper. Eve changed the name a minute ago."
             " Role: clerk → viewer, and you want manager. Eve changed the role a minute ago."
@@ -205,13 +151,6 @@ class TestChanging:
         after = await find_person(service.store, person.id, None)
         assert (after.name, after.role) == ("Hopper", "manager")
 
-    async def test_a_new_role_acts_on_the_next_page(self, service: Service, ada: Visitor) -> None:
-        person = await add_active(service.store, service.clock, role="viewer")
-        grace = await signed_in_again(service, person.id)
-        assert (await grace.get("/pets/new")).status_code == 403
-        await succeed(ada, await ada.get(f"/people/{person.id}"), "Save", role="clerk")
-        assert (await grace.get("/pets/new")).status_code == 200
-
     async def test_the_last_administrator_stays(self, ada: Visitor) -> None:
         path = f"/people/{ada.key_id}"
         page = await ada.get(path)
@@ -219,32 +158,13 @@ class TestChanging:
         assert "Set a password under" not in words(page)
         for refused in (
             await press(ada, page, "Save", role="clerk"),
-            await press(ada, page, "Disable Ada"),
+            await press(ada, page, "Remove access"),
         ):
             assert refused.status_code == 409
             assert (
-                "You are the last administrator. First make somebody an administrator who has set"
-                " a password."
+                "You are the last administrator. First make another person with a password an"
+                " administrator."
             ) in words(refused)
-
-    async def test_who_disables_themselves_is_told_that_they_are_out(
-        self, service: Service, ada: Visitor
-    ) -> None:
-        other = await add_active(service.store, service.clock, role="administrator")
-        told = "You are signed out at once, and only another administrator lets you in again."
-        assert told not in words(await ada.get(f"/people/{other.id}"))
-        page = await ada.get(f"/people/{ada.key_id}")
-        assert told in words(page)
-        assert (await press(ada, page, "Disable Ada")).status_code == 303
-        assert "You were signed out" in words(await ada.get("/sign-in"))
-
-    async def test_who_is_no_administrator_any_more_leaves_these_pages(
-        self, service: Service, ada: Visitor
-    ) -> None:
-        await add_active(service.store, service.clock, role="administrator")
-        form = await fields_of(ada, ada.key_id)
-        left = await ada.post(f"/people/{ada.key_id}", **form | {"role": "clerk"})
-        assert (left.status_code, left.headers["location"]) == (303, "/console")
 
 
 class TestDisabling:
@@ -255,87 +175,26 @@ class TestDisabling:
         grace = await signed_in_again(service, person.id)
         assert (await grace.get("/pets")).status_code == 200
         path = f"/people/{person.id}"
-        disabled = await succeed(ada, await ada.get(path), "Disable Grace")
-        assert "Grace is disabled, and signed out everywhere." in words(disabled)
+        disabled = await succeed(ada, await ada.get(path), "Remove access")
+        assert "Grace no longer has access, and is signed out everywhere." in words(disabled)
         assert (await grace.get("/pets")).status_code == 303
         assert "You were signed out" in words(await grace.get("/sign-in"))
-        assert "Disable Grace" not in buttons_of(disabled)
+        assert "Remove access" not in buttons_of(disabled)
         assert "Create reset link" not in buttons_of(disabled)
         refused = await ada.post(f"{path}/invite")
         assert refused.status_code == 409
         assert "Person 2 is disabled; enable the account first" in words(refused)
         enabled = await succeed(ada, disabled, "Undo")
-        assert "Grace is enabled again." in words(enabled)
+        assert "Grace has access again." in words(enabled)
         assert (await find_person(service.store, person.id, None)).state == "active"
         await succeed(ada, enabled, "Undo")
         page = await ada.get(path)
-        await succeed(ada, page, "Enable Grace")
+        await succeed(ada, page, "Restore access")
         assert (await find_person(service.store, person.id, None)).state == "active"
         assert (await grace.get("/pets")).status_code == 303
 
 
-class TestDevices:
-    async def test_an_administrator_signs_a_person_out_on_one_device(
-        self, service: Service, ada: Visitor
-    ) -> None:
-        person = await add_active(service.store, service.clock)
-        first, second = [await signed_in_again(service, person.id) for _ in range(2)]
-        path = f"/people/{person.id}"
-        page = await ada.get(path)
-        assert buttons_of(page).count("End") == 2
-        assert "(this one)" not in page.text
-        service.clock.advance(120)
-        await second.get("/pets")  # the last used comes first
-        newest, oldest = await read_unit(service.store, list_devices(person.id, service.clock()))
-        assert newest.used_at > oldest.used_at
-        for text in ("That device is signed out.", "That device was signed out already."):
-            ended = await ada.submit(f"{path}/devices/{oldest.id}/end")
-            assert text in words(ended)
-        assert (await first.get("/pets")).status_code == 303
-        assert "You were signed out" in words(await first.get("/sign-in"))
-        assert (await second.get("/pets")).status_code == 200
-
-
-class TestHistory:
-    async def test_the_history_says_who_changed_what_with_the_newest_first(
-        self, service: Service, ada: Visitor
-    ) -> None:
-        added = await add(service.store, service.clock)
-        path = f"/people/{added.person.id}"
-        await succeed(ada, await ada.get(path), "Save", role="manager", login="hop")
-        key = await signed_in(service, name="Till")
-        await succeed(key, await key.get(path), "Disable Grace")
-        page = await ada.get(path)
-        role = "changed the role from clerk to manager"
-        assert acts_on(page) == [
-            "Till disabled this person",
-            f"Ada changed the login from {GRACE['login']} to hop and {role}",
-            "The operator made a password link for this person",
-            "The operator added this person",
-        ]
-        for author, name in ((f"person/{ada.key_id}", "Ada"), (f"person/{key.key_id}", "Till")):
-            assert f'href="/console/activity?actor={author}"><bdi>{name}</bdi></a>' in page.text
-        assert added.secret not in page.text
-
-
 class TestKeys:
-    async def test_an_administrator_manages_keys(self, service: Service, ada: Visitor) -> None:
-        wanted = {"name": "Till", "plan": "business", "scopes": [*SCOPES]}
-        created = await ada.post("/keys", **wanted)
-        assert created.status_code == 201, created.text
-        key_id = ada.key_id + 1
-        form = form_to(await ada.get(f"/keys/{key_id}"), f"/keys/{key_id}").fields
-        await ada.submit(f"/keys/{key_id}", **form | {"name": "Till 2"})
-        assert (await ada.post(f"/keys/{key_id}/rotate", graceSeconds="0")).status_code == 200
-        await service.issue(scopes=frozenset(SCOPES))
-        await ada.submit(f"/keys/{key_id}/revoke")
-        assert acts_on(await ada.get(f"/keys/{key_id}")) == [
-            "Ada revoked this key",
-            "Ada gave this key a new token",
-            "Ada changed the name from Till to Till 2",
-            "Ada added this key",
-        ]
-
     async def test_an_administrator_who_was_just_demoted_changes_nothing(
         self, service: Service, ada: Visitor
     ) -> None:
@@ -345,25 +204,30 @@ class TestKeys:
         assert (await ada.post("/people", **GRACE)).status_code == 403
 
 
-async def test_a_page_beyond_a_role_says_which_role_and_who_can_change_it(service: Service) -> None:
-    viewer = await signed_in_person(service, role="viewer")
-    refused = await viewer.get("/pets/new")
-    assert refused.status_code == 403
-    assert "You don't have access" in words(refused)
-    told = "Your role (Viewer) does not include this. An administrator can change that."
-    assert told in words(refused)
-
-
-async def test_a_person_is_offered_no_events_about_keys(service: Service) -> None:
-    manager = await signed_in_person(service, role="manager")
-    page = words(await manager.get("/webhooks/new"))
-    assert "webhook.disabled" in page
-    assert "key." not in page
-
-
 async def test_nobody_is_offered_a_password_link_for_themselves(ada: Visitor) -> None:
     own = (await ada.get(f"/people/{ada.key_id}")).text
     assert "/invite" not in own
     refused = await ada.post(f"/people/{ada.key_id}/invite", once="1")
     assert refused.status_code == 403
     assert "change your password there" in words(refused)
+
+
+class TestDevices:
+    async def test_an_administrator_signs_a_person_out_on_one_device(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        person = await add_active(service.store, service.clock)
+        first, second = [await signed_in_again(service, person.id) for _ in range(2)]
+        path = f"/people/{person.id}"
+        service.clock.advance(120)
+        await second.get("/pets")  # the last used comes first
+        page = await ada.get(path)
+        assert "(this one)" not in page.text
+        newest, oldest = re.findall(r'name="device" value="(\d+)"', page.text)
+        for _ in range(2):
+            ended = await ada.submit(f"{path}/end-device", device=oldest)
+            assert "That device is signed out." in words(ended)
+        assert (await first.get("/pets")).status_code == 303
+        assert (await second.get("/pets")).status_code == 200
+        assert re.findall(r'name="device" value="(\d+)"', (await ada.get(path)).text) == [newest]
+        assert (await ada.post("/people/99/end-device", device=newest)).status_code == 404

@@ -7,7 +7,7 @@ import pytest
 
 from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.databases.contract import Statement, Store, Unit, read_unit
-from petstore.databases.retention import prune_all
+from petstore.databases.schema import prune_all
 from petstore.events.store import Change
 from petstore.keys.model import Caller, digest
 from petstore.people.model import (

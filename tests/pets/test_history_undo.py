@@ -8,7 +8,7 @@ import pytest
 
 from petstore.clock import DAY
 from petstore.databases.contract import Statement, Unit
-from petstore.databases.retention import prune_all
+from petstore.databases.schema import prune_all
 from petstore.events.model import Author, NewEvent
 from petstore.events.store import Change
 from support.history import published_by
@@ -82,9 +82,7 @@ async def test_only_the_last_change_has_one_undo_beside_its_notice(grace: Visito
     assert buttons_of(await earlier(grace)) == []
 
 
-async def test_a_colleague_may_undo_it_and_a_viewer_may_not(
-    service: Service, grace: Visitor
-) -> None:
+async def test_a_colleague_may_undo_it_a_viewer_not(service: Service, grace: Visitor) -> None:
     await grace.submit("/pets/1", name="Bello")
     colleague = await signed_in_person(service, "clerk", "Ada")
     viewer = await signed_in_person(service, "viewer", "Vi")
@@ -102,7 +100,7 @@ async def test_an_undo_that_comes_too_late_is_told_as_a_conflict(grace: Visitor)
     await grace.submit("/pets/1", name="Rex")
     late = await press(grace, opened, UNDO)
     assert late.status_code == 412
-    assert "Somebody else changed this pet while you were looking at it." in words(late)
+    assert "Another user changed this pet while you were looking at it." in words(late)
     assert name_of(await pet(grace)) == "Rex"
 
 
@@ -175,15 +173,13 @@ async def test_a_change_of_a_newer_version_has_no_undo(service: Service, grace: 
 
 
 @pytest.mark.each_database
-async def test_a_deleted_pet_is_added_again_from_its_history_once(
-    service: Service, grace: Visitor
-) -> None:
+async def test_a_deleted_pet_is_added_again_once(service: Service, grace: Visitor) -> None:
     deleted = await grace.submit("/pets/1/delete")
     gone = await pet(grace)
     assert gone.status_code == 404
     for page in (deleted, gone, gone):  # the notice has it, too
         added = await succeed(grace, page, AGAIN)
-        assert "Bella is in the store: pet 2." in words(added)
+        assert "Added Bella (#2)." in words(added)
     assert await stored(service, 2) == ("Bella", 1, "available")
     assert (await pet(grace, 3)).status_code == 404
 

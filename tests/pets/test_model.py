@@ -83,12 +83,6 @@ def test_a_number_of_thousands_of_digits_is_refused(category: bytes) -> None:
         decode_json(b'{"name": "Bella", "categoryId": %b}' % category, NewPet)
 
 
-@pytest.mark.parametrize("text", [b"null", b"[]", b'"sold"', b"7", b"", b" "])
-def test_only_an_object_is_a_change(text: bytes) -> None:
-    with pytest.raises(InvalidBody, match=r"^the body: expected a JSON object"):
-        decode_json(text, PetPatch)
-
-
 def test_a_new_pet_needs_a_name_and_a_category_and_no_null_as_its_status() -> None:
     for field, members in (("name", {"categoryId": 1}), ("categoryId", {"name": "Bella"})):
         with pytest.raises(InvalidBody, match=rf"^{field}: required; expected "):
@@ -192,9 +186,7 @@ def test_every_accepted_change_leaves_a_valid_pet(value: Any) -> None:
         (PetFilter(has_status=False), [2]),
     ],
 )
-def test_a_filter_admits_pets_by_status_and_category(
-    filters: PetFilter, admitted: list[int]
-) -> None:
+def test_a_filter_admits_by_status_and_category(filters: PetFilter, admitted: list[int]) -> None:
     assert [pet.id for pet in (BELLA, Pet(2, "Rex", 7)) if filters.admits(pet)] == admitted
 
 

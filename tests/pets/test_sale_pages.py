@@ -93,6 +93,30 @@ async def test_a_reservation_keeps_what_was_typed(grace: Visitor) -> None:
     assert kept.items() >= (typed | {"amount": "1249.50"}).items()
 
 
+@pytest.mark.parametrize(
+    ("status", "button"), [("", "Reserve"), ("", "Sell Rex"), ("sold", "Sell Rex")]
+)
+async def test_a_pet_without_an_order_is_sold_whatever_its_status(
+    grace: Visitor, status: str, button: str
+) -> None:
+    await grace.submit("/pets", name="Rex", categoryId="1", status=status)
+    page = await grace.get("/pets/2")
+    for _ in range(2):  # clicks
+        sold = await succeed(grace, page, button, buyer="Ada")
+        assert "order 1)." in words(sold)
+
+
+async def test_a_pet_that_changed_meanwhile_is_not_made_available_to_be_sold(
+    grace: Visitor,
+) -> None:
+    await grace.submit("/pets", name="Rex", categoryId="1", status="")
+    page = await grace.get("/pets/2")
+    await succeed(grace, page, "Save", status="pending")
+    refused = await press(grace, page, "Sell Rex")
+    assert refused.status_code == 409
+    assert form_of(refused, "Save").fields["status"] == "pending"
+
+
 async def test_two_clicks_sell_once(grace: Visitor) -> None:
     page = await grace.get("/pets/1")
     for _ in range(2):
@@ -130,12 +154,6 @@ async def test_a_sale_that_was_returned_is_not_told_again(
     page = await succeed(grace, await grace.get("/pets/1"), "Return Bella")
     assert "Ada" not in words(page).partition("History")[0]
     page = await succeed(grace, page, "Save", status="sold")
-    assert "Sold 1 Dec 2026, 12:01 Without an order, by Grace." in words(page)
+    assert "Bella is sold. This is no sale: Sales does not count it." in words(page)
+    assert "Sold 1 Dec 2026, 12:01 Marked as sold by Grace. Sales does not count it." in words(page)
     assert "Return" not in words(page).partition("History")[0]
-
-
-async def test_a_pet_that_was_sold_when_it_was_added_tells_nothing_of_it(
-    grace: Visitor,
-) -> None:
-    await grace.submit("/pets", name="Rex", categoryId="1", status="sold")
-    assert 'id="sold"' not in (await grace.get("/pets/2")).text

@@ -101,9 +101,7 @@ async def test_any_words_find_names_by_ascending_id(store: Store) -> None:
 
 
 @pytest.mark.parametrize("ids", [None, (9_999, *range(1, 40, 2), 1)])
-async def test_a_search_combines_with_the_other_filters(
-    store: Store, ids: tuple[int, ...] | None
-) -> None:
+async def test_a_search_combines_with_filters(store: Store, ids: tuple[int, ...] | None) -> None:
     await store.write(
         create_pets(
             NewPet(f"Pet {n:03}", n % 3, "sold" if n % 2 else "available") for n in range(40)

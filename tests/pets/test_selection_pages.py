@@ -14,7 +14,7 @@ from support.history import published_by
 from support.page_forms import buttons_of, form_of, form_to, press, succeed
 from support.service import Service
 from support.stores import do
-from support.visitor import Visitor, left_today, signed_in, signed_in_person, words
+from support.visitor import Visitor, signed_in, signed_in_person, words
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
 
@@ -74,18 +74,6 @@ def reasons(page: httpx.Response) -> dict[int, str]:
 # The list
 
 
-async def test_each_row_of_the_list_has_a_labelled_checkbox(grace: Visitor) -> None:
-    assert "Select all" not in (await grace.get("/pets")).text
-    await added(grace, "available", "sold")
-    page = await grace.get("/pets")
-    assert [*await boxes(grace)] == [2, 1]
-    assert page.text.count('form="selection"') == 2
-    assert 'aria-label="Select \u2068Pet 2\u2069, 2"' in page.text
-    bar = form_to(page, PATH)
-    assert bar.fields == {"back": "/pets", "status": "", "categoryId": ""}
-    assert '<form class="selection selected" id="selection"' in page.text
-
-
 async def test_who_may_not_change_pets_has_no_checkboxes(service: Service) -> None:
     writer = await signed_in(service)
     await added(writer, "available")
@@ -103,9 +91,7 @@ async def test_who_may_not_change_pets_has_no_checkboxes(service: Service) -> No
 
 
 @pytest.mark.each_database
-async def test_the_status_of_several_pets_changes_with_one_undo(
-    service: Service, grace: Visitor
-) -> None:
+async def test_the_status_of_several_has_one_undo(service: Service, grace: Visitor) -> None:
     await added(grace, "available", "pending", "available", "available")
     page = await page_after(grace, await send(grace, PATH, [1, 2, 3], status="sold"))
     assert "3 pets are sold." in words(page)
@@ -126,7 +112,6 @@ async def test_the_status_of_several_pets_changes_with_one_undo(
     ("fields", "told", "expected"),
     [
         ({"status": "none"}, "1 pet is without a status.", ("Pet 1", 1, None)),
-        ({"categoryId": " cats "}, "1 pet is changed.", ("Pet 1", 2, "available")),
         ({"categoryId": "2"}, "1 pet is changed.", ("Pet 1", 2, "available")),
         ({"categoryId": "2", "status": "sold"}, "1 pet is changed.", ("Pet 1", 2, "sold")),
     ],
@@ -143,20 +128,6 @@ async def test_status_and_category_can_be_changed(
     assert (await stored(service))[1] == ("Pet 1", 1, "available")
 
 
-async def test_what_is_so_already_is_not_changed_and_pages_cost_no_requests(
-    service: Service,
-) -> None:
-    shop = await signed_in(service, plan="free")
-    await added(shop, "available", "sold", "available")
-    before = await left_today(shop, service)
-    page = await page_after(shop, await send(shop, PATH, [1, 2], status="sold"))
-    assert "1 pet is sold. 1 pet was sold already." in words(page)
-    page = await page_after(shop, await send(shop, PATH, [1, 2], categoryId="1"))
-    assert "2 pets were like that already." in words(page)
-    assert "Undo" not in buttons_of(page)
-    assert await left_today(shop, service) == before
-
-
 async def test_what_could_not_be_done_is_listed_with_its_reason(grace: Visitor) -> None:
     await added(grace, "available", "available", "available", "available", "sold", "available")
     seen = [*(await boxes(grace)).values()]
@@ -170,8 +141,8 @@ async def test_what_could_not_be_done_is_listed_with_its_reason(grace: Visitor) 
     assert "2 pets are pending. 1 pet was pending already." in words(page)
     assert "3 pets were left as they are" in words(page)
     assert reasons(page) == {
-        2: "Somebody changed it meanwhile.",
-        3: "Somebody deleted it.",
+        2: "Another person changed it meanwhile.",
+        3: "It was deleted meanwhile.",
         5: "Sold can become available, not pending",
     }
     assert "Pet 3" in words(page)
@@ -232,7 +203,7 @@ async def test_a_double_click_and_two_tabs_change_once(service: Service, grace: 
     clicks = (grace.post(PATH, pet=shown, status="sold") for _ in range(3))
     pages = [await page_after(grace, done) for done in await asyncio.gather(*clicks)]
     told = sorted(words(page)[:22] for page in pages)
-    assert told == ["2 pets are sold. Undo "[:22], *["2 pets were sold alrea"] * 2]
+    assert told == ["2 pets are sold. This ", *["2 pets were sold alrea"] * 2]
     sql = "SELECT resource, actor, request_id FROM events WHERE type = 'pet.updated'"
     events = await service.store.read(Statement(sql))
     assert sorted(each[:2] for each in events) == [
@@ -252,8 +223,8 @@ async def test_an_undo_leaves_what_somebody_changed_since(service: Service, grac
     left = await press(grace, page, "Undo")
     assert "1 pet is as before." in words(left)
     assert reasons(left) == {
-        1: "Somebody changed it meanwhile.",
-        2: "Somebody changed it meanwhile.",
+        1: "Another person changed it meanwhile.",
+        2: "Another person changed it meanwhile.",
     }
     assert await statuses(service) == ["sold", "available"]
 
@@ -263,7 +234,7 @@ async def test_an_undo_is_for_the_one_who_did_it_and_once(service: Service, grac
     page = await page_after(grace, await send(grace, PATH, [1], status="sold"))
     other = await signed_in_person(service, "clerk", "Ada")
     left = await other.post(UNDO, **form_of(page, "Undo").fields)
-    assert reasons(left) == {1: "Somebody changed it meanwhile."}
+    assert reasons(left) == {1: "Another person changed it meanwhile."}
     assert await statuses(service) == ["sold"]
     await succeed(grace, page, "Undo")
     again = await succeed(grace, page, "Undo")
@@ -280,26 +251,11 @@ async def test_an_undo_needs_the_history_of_the_pets(service: Service, grace: Vi
     assert reasons(left) == {1: "Its history is no longer kept"}
 
 
-async def test_an_undo_cannot_take_back_that_a_pet_was_added(
-    service: Service, grace: Visitor
-) -> None:
-    await grace.client.post(
-        "/console/pets",
-        data={"name": "Bella", "categoryId": "1", "status": "", "once": "a"},
-        headers={"Sec-Fetch-Site": "same-origin", "X-Request-Id": "r-1"},
-    )
-    left = await grace.post(UNDO, ids="1", request="r-1", undo="Undo")
-    assert reasons(left) == {1: "Somebody changed it meanwhile."}
-    assert await statuses(service) == [None]
-
-
 # Delete
 
 
 @pytest.mark.each_database
-async def test_several_pets_are_deleted_after_a_question_and_added_again(
-    service: Service, grace: Visitor
-) -> None:
+async def test_several_are_deleted_and_added_again(service: Service, grace: Visitor) -> None:
     await added(grace, "available", "", "sold")
     asked = await send(grace, PATH, [3, 2], delete="1", status="sold")
     assert "Delete 2 pets?" in words(asked)
@@ -321,9 +277,7 @@ async def test_several_pets_are_deleted_after_a_question_and_added_again(
     }
 
 
-async def test_a_reserved_and_a_changed_pet_are_not_deleted(
-    service: Service, grace: Visitor
-) -> None:
+async def test_a_reserved_or_changed_pet_stays(service: Service, grace: Visitor) -> None:
     await added(grace, "available", "available", "available", "available")
     await grace.submit("/pets/1/reserve", once="a")
     asked = await send(grace, PATH, [1, 2, 3, 4], delete="1")
@@ -333,7 +287,7 @@ async def test_a_reserved_and_a_changed_pet_are_not_deleted(
     assert "1 pet is deleted. 1 pet was deleted already." in words(left)
     assert reasons(left) == {
         1: "An order reserves it. Deliver or cancel the order first.",
-        2: "Somebody changed it meanwhile.",
+        2: "Another person changed it meanwhile.",
     }
     assert [*await stored(service)] == [1, 2]
 
@@ -349,16 +303,6 @@ async def test_a_double_click_deletes_once_and_each_is_added_again(
     assert sorted(pages) == ["2 pets are deleted. Ad", "2 pets were deleted al"]
     await succeed(grace, pages["2 pets are deleted. Ad"], AGAIN)
     assert [*await stored(service)] == [3, 4]
-
-
-async def test_what_is_gone_before_the_question_is_told(grace: Visitor) -> None:
-    await added(grace, "available")
-    shown = await boxes(grace)
-    await grace.submit("/pets/1/delete")
-    asked = await grace.post(PATH, pet=shown[1], delete="1", back="/pets?status=available")
-    assert "Somebody deleted these pets already." in words(asked)
-    assert 'href="/console/pets?status=available">Back to the list' in asked.text
-    assert buttons_of(asked) == []
 
 
 # Limits, hostile forms
@@ -380,9 +324,7 @@ async def test_a_full_page_is_changed_at_once_with_an_undo_for_all(
     assert len(await stored(service)) == 50
 
 
-async def test_all_that_match_are_changed_and_deleted_up_to_a_number(
-    service: Service, grace: Visitor
-) -> None:
+async def test_all_that_match_are_changed_up_to_500(service: Service, grace: Visitor) -> None:
     news = [NewPet(f"Pet {n}", 1, "sold" if n % 10 else "available") for n in range(1, 601)]
     await service.store.write(create_pets(news))
     page = await grace.get("/pets", status="available", name="pet")

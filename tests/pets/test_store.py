@@ -87,9 +87,6 @@ async def test_filters_can_be_combined_and_counted(store: Store, *, newest_first
 # Changes
 
 
-# On a database
-
-
 @pytest.mark.parametrize("status", ["placed", "approved"])
 async def test_a_reserved_pet_cannot_change_status_or_be_deleted(store: Store, status: str) -> None:
     await store.write(create_pet(BELLA))

@@ -96,10 +96,3 @@ async def test_an_order_that_was_approved_in_time_still_reserves_the_pet(store: 
         with pytest.raises((PetReserved, PetNotAvailable)):
             await store.write(unit)
     assert await statuses_of_orders(store, 1) == ["approved"]
-
-
-async def test_an_order_without_an_end_reserves_the_pet(store: Store) -> None:
-    await store.write(place_order(Change(LAPSED), OrderCreate(1)))
-    with pytest.raises(PetNotAvailable):
-        await store.write(place_order(Change(10**15), OrderCreate(1)))
-    assert await statuses_of_orders(store, 1, 2) == ["cancelled", "placed"]

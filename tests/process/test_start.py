@@ -162,14 +162,13 @@ def test_garbage_collection_skips_the_objects_of_the_program() -> None:
 def test_a_worker_begins_with_the_program_exempt_from_garbage_collection() -> None:
     code = (
         "import gc, os, signal\n"
-        "from petstore.server.supervisor import Lifecycle\n"
         "from petstore.server.supervisor import READY, Supervisor\n"
         "def work(worker_id, link):\n"
         "    print(gc.get_freeze_count() > 10_000, flush=True)\n"
         "    link.send_bytes(READY)\n"
         "    os.kill(os.getppid(), signal.SIGTERM)\n"
         "    signal.pause()\n"
-        "Supervisor([work], 1, 5, lambda: None, Lifecycle(1, '')).run()\n"
+        "Supervisor([work], 1, 5, lambda: None, '').run()\n"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "True\n"
 

@@ -12,10 +12,9 @@ from support.process import UNREACHABLE
 
 TIMEOUT = 30  # seconds, for what should happen at once
 PROGRAM = """
-import os, signal, sys, time
+import logging, os, signal, sys, time
 from pathlib import Path
 from petstore.server import supervisor
-from petstore.server.supervisor import Lifecycle
 
 starts_left, after_fork = int(sys.argv[1]), int(sys.argv[2])
 # A supervisor that stands still is always too late for the start of a process.
@@ -59,31 +58,30 @@ class Counted(supervisor._Worker):
             os.kill(supervisor_id, after_fork)
 
 
-class Told(Lifecycle):
-    def started(self):
-        print("started", flush=True)
-
-    def worker_ended(self, pid, outcome, *, serves):
-        print(outcome, flush=True)
-
-    def stopped(self, status):
-        print("starts", starts, flush=True)
+class Told(logging.Handler):
+    def emit(self, record):
+        if record.msg.name == "worker_ended":
+            print(str(record.msg).partition(": ")[2], flush=True)
+        elif record.msg.name != "stop_started":
+            print("started" if record.msg.name == "started" else f"starts {starts}", flush=True)
 
 
 starts = 0
 supervisor._Worker, supervisor._run_worker = Counted, run_late
-main = supervisor.Supervisor([work], 1, 1, lambda: None, Told(1, ""))
+supervisor._LOG.addHandler(Told())
+supervisor._LOG.setLevel(logging.INFO)
+supervisor._LOG.addFilter(lambda record: isinstance(record.msg, supervisor.LogEvent))
+main = supervisor.Supervisor([work], 1, 1, lambda: None, "")
 sys.exit(main.run())
 """
 
 INTERRUPTED_IN_A_FINALIZER = f"""
 from petstore.server import supervisor
-from petstore.server.supervisor import Lifecycle
 
 {UNREACHABLE}
 
 Unreachable()
-main = supervisor.Supervisor([lambda worker_id, link: None], 1, 1, lambda: None, Lifecycle(1, ""))
+main = supervisor.Supervisor([lambda worker_id, link: None], 1, 1, lambda: None, "")
 raise SystemExit(main.run())
 """
 

@@ -172,11 +172,3 @@ async def test_others_have_the_event_loop_between_categories(
     monkeypatch.setattr("petstore.time_slices._SLICE_SECONDS", 0)
     turns = await turns_during(get_sales(store, DAYS, "category", "USD"))
     assert turns > len(await get_sales(store, DAYS, "category", "USD")) == 60
-
-
-async def test_a_category_has_one_row_for_many_weeks(store: Store) -> None:
-    await sell(store, at(1, 12), 5)
-    await sell(store, at(26, 12), 7)
-    month = day_range(date(2026, 10, 1), LAST, BERLIN, datetime.now(BERLIN))
-    (row,) = await get_sales(store, month, "category", "USD")
-    assert (row.orders, row.amount) == (2, 12)

@@ -7,12 +7,10 @@ import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
-from petstore.cli.serve import announce
 from petstore.clock import system_clock
 from petstore.databases.contract import read_unit
 from petstore.keys.model import Environment, is_token
@@ -22,7 +20,7 @@ from petstore.settings import Settings
 from support.command import Command
 from support.keys import revoke
 from support.manual_clock import ManualClock
-from support.people import add, alter
+from support.people import alter
 from support.postgres import database_name
 from support.process import ServerProcess, servers_in
 from support.stores import open_store
@@ -166,54 +164,6 @@ async def test_a_demo_administrator_who_was_disabled_gets_no_link(
         assert account is not None
         await alter(store, clock, account.caller.id, state="disabled")
         assert (await prepare_demo(store, settings)).link == ""
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize(
-    ("changes", "ways_back"),
-    [
-        ({}, []),
-        ({"role": "clerk"}, ["change 1 --role administrator"]),
-        ({"state": "disabled"}, ["enable 1", "invite 1"]),
-        (
-            {"role": "clerk", "state": "disabled"},
-            ["enable 1", "change 1 --role administrator", "invite 1"],
-        ),
-    ],
-)
-async def test_a_start_says_how_the_demo_administrator_gets_back(
-    tmp_path: Path,
-    clock: ManualClock,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    changes: dict[str, Any],
-    ways_back: list[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    settings = Settings()
-    async with open_store(settings.database) as store:
-        person_id = (await add(store, clock, login="demo", role="administrator")).person.id
-        await alter(store, clock, person_id, **changes)
-        announce("http://petstore.test", settings, await prepare_demo(store, settings))
-    said = capsys.readouterr().out
-    assert ("/console/invitation/" in said) is ("state" not in changes)
-    assert ("is no active administrator any more" in said) is bool(changes)
-    assert re.findall(r"^  petstore people (.*)$", said, re.MULTILINE) == ways_back
-
-
-@pytest.mark.anyio
-async def test_a_way_back_names_the_database_and_the_environment_if_they_are_others(
-    database: Path, clock: ManualClock
-) -> None:
-    settings = Settings(database=f"sqlite:///{database}", environment="staging")
-    async with open_store(settings.database) as store:
-        new = await add(store, clock, login="staging-demo", environment="staging")
-        person_id = new.person.id
-        (command,) = (await prepare_demo(store, settings)).ways_back
-    assert command == (
-        f"petstore people change {person_id} --role administrator"
-        f" --database {shlex.quote(settings.database)} --environment staging"
-    )
 
 
 @pytest.mark.anyio

@@ -1,4 +1,4 @@
-"""What every page of the console shows of the demo store: history, usage, and a webhook."""
+"""What every page of the console shows of the demo store: history and usage."""
 
 import csv
 from collections import Counter
@@ -10,21 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import UNSET
 
 from petstore.categories.model import CategoryCreate
 from petstore.clock import DAY, HOUR, MINUTE
-from petstore.databases.contract import Statement, Store
-from petstore.databases.private_files import create
+from petstore.databases.contract import Statement
 from petstore.events.store import publish_all
 from petstore.keys.model import Caller
 from petstore.people.store import list_people
 from petstore.pets.model import NewPet
 from petstore.samples.demo import prepare_demo
 from petstore.settings import Settings, is_postgres
-from petstore.webhooks.deliveries import list_deliveries
-from petstore.webhooks.signing import text_of_master
-from petstore.webhooks.store import list_webhooks
 from support.changes import create_category, create_pet
 from support.manual_clock import ManualClock
 from support.people import add
@@ -118,9 +113,6 @@ async def test_a_demo_of_any_weekday_has_the_same_numbers(
         sold = await column(store, "SELECT delivered_at FROM orders WHERE status = 'delivered'")
         came = dict(await rows(store, "SELECT resource, at FROM events WHERE type = 'pet.created'"))
         placed = await rows(store, "SELECT pet_id, placed_at FROM orders")
-        assert await rows(store, "SELECT enabled, disabled_reason FROM webhooks") == [
-            (0, "failing")
-        ]
         (ends,) = await column(store, "SELECT min(reserved_until) FROM orders")
         (waits,) = await column(
             store, "SELECT min(placed_at) FROM orders WHERE status = 'approved'"
@@ -200,7 +192,6 @@ async def test_a_store_in_which_something_has_happened_is_not_filled(
             await store.write(do("DELETE FROM pets"))
         await prepare_demo(store, Settings(database=address), clock)
         assert await rows(store, "SELECT id FROM pets") == []
-        assert await rows(store, "SELECT id FROM webhooks") == []
 
 
 async def test_the_key_was_used_on_each_of_the_last_30_days_before_today(
@@ -222,45 +213,3 @@ async def test_the_key_was_used_on_each_of_the_last_30_days_before_today(
         calls = await column(store, select)
     assert list(used) == list(range(today - 29, today)) == calls
     assert all(0.98 * count <= responses[day] <= count for day, count in used.items())
-
-
-# The webhook
-
-
-async def webhooks(store: Store) -> list[Any]:
-    return (await list_webhooks(store, OWNER, None, 10)).items
-
-
-@pytest.mark.each_database
-async def test_a_webhook_to_nowhere_was_disabled_after_five_days(
-    address: str, clock: ManualClock, tmp_path: Path
-) -> None:
-    secret = tmp_path / "secret"
-    with create(secret) as file:
-        file.write(text_of_master(bytes(32)))
-    async with demo(address, clock, secret_file=str(secret)) as store:
-        (webhook,) = await webhooks(store)
-        deliveries = (await list_deliveries(store, webhook.id, UNSET, None, 100)).items
-        newest = "SELECT type, at, key_id FROM events ORDER BY sequence DESC LIMIT 1"
-        assert await rows(store, newest) == [("webhook.disabled", clock.now, ADMINISTRATOR)]
-    assert (webhook.enabled, webhook.disabled_reason) == (False, "failing")
-    assert len(deliveries) == 20
-    assert {each.state for each in deliveries} == {"pending", "failed"}
-    assert all(each.attempts and each.error for each in deliveries)
-    assert clock.now - webhook.created_at.timestamp() * 1000 > 5 * DAY
-
-
-async def test_the_secret_of_the_webhook_is_made_beside_the_database(
-    database: Path, clock: ManualClock
-) -> None:
-    async with demo(f"sqlite:///{database}", clock):
-        assert database.with_name("petstore.db.secret").exists()
-
-
-@pytest.mark.parametrize("database_kind", ["postgresql"])
-async def test_a_service_without_a_secret_for_webhooks_gets_none(
-    address: str, clock: ManualClock
-) -> None:
-    async with demo(address, clock) as store:
-        assert await webhooks(store) == []
-        assert await column(store, "SELECT count(*) FROM orders") == [153]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from petstore.server.supervisor import Lifecycle, notify
+from petstore.server.supervisor import notify
 
 _ABSTRACT_NAME = f"@petstore-test-{os.getpid()}"
 
@@ -19,16 +19,6 @@ def receiver(address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.s
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(address.replace("@", "\0"))
         yield listening
-
-
-def test_the_log_says_which_process_exited(caplog: pytest.LogCaptureFixture) -> None:
-    lifecycle = Lifecycle(1, "http://127.0.0.1:8000")
-    lifecycle.worker_ended(7, "exit status 1", serves=True)
-    lifecycle.worker_ended(8, "killed by signal 9", serves=False)
-    assert caplog.messages == [
-        "process 7 exited unexpectedly: exit status 1",
-        "process 8, which delivers to webhooks, exited unexpectedly: killed by signal 9",
-    ]
 
 
 def test_a_notify_socket_at_a_path_gets_all_assignments_in_one_message(

@@ -10,8 +10,7 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent
 
-from petstore.agents.server import agent_server
-from petstore.agents.serving import Endpoint
+from petstore.agents.server import Endpoint, agent_server
 from petstore.http.messages import Respond
 from petstore.http.server import ConnectionLimits, HttpServer
 from petstore.keys.model import DEFAULT_SCOPES

@@ -121,7 +121,7 @@ def bare_app(
     store = store or database_of(chosen, observers)
     if not is_postgres(address):
         migrate(store, sqlite_path(address))
-    limiter = create_limiter(chosen, store, clock, observers)
+    limiter = create_limiter(chosen, store, clock)
     log = io.BytesIO()
     request_log = RequestLog(log, clock, for_person=False)
     app = create_app(chosen, store, limiter, request_log, clock, observers=observers)

@@ -53,19 +53,24 @@ def by_the_time_of(clock: Any) -> Iterator[None]:
 Face: TypeAlias = Callable[..., Any]
 """Makes a client for a URL and gives it to a function, whose result it returns, awaited.
 
-It takes the clock and settings of the client. What iterates becomes a list.
+It takes a clock, if the test looks at it, and settings of the client. What iterates becomes a list.
 """
 
 
 def with_threads(
-    url: str, use: Callable[[Client], Any], clock: SleepingClock, **settings: Any
+    url: str, use: Callable[[Client], Any], clock: SleepingClock | None = None, **settings: Any
 ) -> Any:
-    with by_the_time_of(clock), Client(KEY, f"{url}/v1", **settings) as client:
+    """Use a ``Client``."""
+    with by_the_time_of(clock or SleepingClock()), Client(KEY, f"{url}/v1", **settings) as client:
         outcome = use(client)
         return list(outcome) if isinstance(outcome, Iterator) else outcome
 
 
-def with_tasks(url: str, use: Callable[[Any], Any], clock: SleepingClock, **settings: Any) -> Any:
+def with_tasks(
+    url: str, use: Callable[[Any], Any], clock: SleepingClock | None = None, **settings: Any
+) -> Any:
+    """Use an ``AsyncClient``."""
+
     async def run() -> Any:
         async with AsyncClient(KEY, f"{url}/v1", **settings) as client:
             outcome = use(client)
@@ -73,7 +78,7 @@ def with_tasks(url: str, use: Callable[[Any], Any], clock: SleepingClock, **sett
                 return [item async for item in outcome]
             return await outcome if isinstance(outcome, Coroutine) else outcome
 
-    with by_the_time_of(clock):
+    with by_the_time_of(clock or SleepingClock()):
         return asyncio.run(run())
 
 

@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 
 _MAX_CALL = 2**20
-_NEEDED = ("petstore.samples.demo", "petstore.server.service", "petstore_client", "rich.table")
+_NEEDED = ("petstore.samples.demo", "petstore.server.service", "petstore_client")
 """What commands import themselves when they need it."""
 
 

@@ -2,8 +2,7 @@
 
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Unit
-from petstore.databases.retention import RetentionDays, prune
-from petstore.databases.schema import TABLES_BY_NAME
+from petstore.databases.schema import TABLES_BY_NAME, RetentionDays, prune
 from petstore.settings import Settings
 
 DAYS_KEPT: RetentionDays = {

@@ -9,6 +9,7 @@ import apsw
 
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Statement, Store, Unit, placeholders
+from petstore.events.model import EventType
 from petstore.events.store import publish_all
 from petstore.keys.model import SCOPES, Caller
 from petstore.webhooks.model import WebhookCreate
@@ -35,7 +36,7 @@ async def issue_key(store: Store, **wanted: Any) -> Caller:
     return key
 
 
-async def add_webhook(store: Store, key: Caller, *types: str) -> IssuedSecret:
+async def add_webhook(store: Store, key: Caller, *types: EventType) -> IssuedSecret:
     new = WebhookCreate(URL, frozenset(types))
     return await store.write(create_webhook(new, key.id, NOW))
 
@@ -49,10 +50,15 @@ async def add_events(
     """Add an event to the feed for each of these times, and move all webhooks behind them."""
     ((last,),) = await store.read(Statement("SELECT coalesce(max(sequence), 0) FROM events"))
     rows = [
-        (sequence, f"evt_{sequence:024x}", kind, at, f"{kind.partition('.')[0]}/7", key_id, "{}")
+        (
+            *(sequence, f"evt_{sequence:024x}", kind, at, f"{kind.partition('.')[0]}/7", key_id),
+            *("{}", "service"),
+        )
         for sequence, at in enumerate(times, last + 1)
     ]
-    await store.write(_insert("events (sequence, id, type, at, resource, key_id, data)", rows))
+    await store.write(
+        _insert("events (sequence, id, type, at, resource, key_id, data, actor)", rows)
+    )
     await store.write(_move(last + len(rows)))
 
 

@@ -39,7 +39,7 @@ from support.receivers import OK, Behaviour, Receiver, Request, Writer, receivin
 from support.stores import do, locked, open_store
 from support.waiting import eventually
 
-pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+pytestmark = pytest.mark.anyio
 
 BELLA = NewPet("Bella", 1, "available")
 AUTHOR = Author("person/2", "r-1")
@@ -168,6 +168,7 @@ async def test_a_delivery_names_who_caused_the_event_and_the_request(
     assert "requestId" not in second
 
 
+@pytest.mark.each_database
 async def test_each_event_arrives_once_and_signed_as_in_the_feed(
     store: Store, clock: ManualClock, key_id: int, endpoint: Receiver
 ) -> None:
@@ -200,6 +201,7 @@ async def test_a_webhook_gets_the_types_that_it_wants(
     assert [event["type"] for event in receiver.events] == ["pet.updated"]
 
 
+@pytest.mark.each_database
 async def test_a_webhook_gets_key_events_only_of_its_own_key(
     store: Store, clock: ManualClock, receiver: Receiver
 ) -> None:
@@ -214,6 +216,7 @@ async def test_a_webhook_gets_key_events_only_of_its_own_key(
     assert [event["resource"] for event in receiver.events] == [f"key/{own}"]
 
 
+@pytest.mark.each_database
 async def test_a_webhook_gets_events_of_keys_only_of_an_administrator_of_their_environment(
     store: Store, clock: ManualClock, receiver: Receiver
 ) -> None:
@@ -245,7 +248,6 @@ async def test_a_test_goes_only_to_its_webhook_whatever_its_types(
 
 
 @pytest.mark.parametrize("end", ["revoked", "expired", "scope", "disabled", "environment"])
-@pytest.mark.usefixtures("database")
 async def test_a_webhook_stops_when_its_key_ends(
     store: Store, clock: ManualClock, key_id: int, endpoint: Receiver, end: str
 ) -> None:
@@ -268,6 +270,7 @@ async def test_a_webhook_stops_when_its_key_ends(
     assert await webhook_row(store, "position, leased_by") == (0, None)
 
 
+@pytest.mark.each_database
 async def test_an_event_that_the_key_can_no_longer_read_is_not_sent(
     store: Store, clock: ManualClock, key_id: int, endpoint: Receiver
 ) -> None:
@@ -349,18 +352,6 @@ async def test_a_delivery_is_attempted_ten_times_each_signed_at_its_time(
     assert watched.attempts[:10] == [*["pending"] * 9, "failed"]
 
 
-async def test_a_delivery_without_a_response_records_the_reason(
-    store: Store, clock: ManualClock, endpoint: Receiver
-) -> None:
-    endpoint.behaviour = silent
-    await add_pets(store)
-    async with delivering(store, clock, seconds=0.05):
-        await saved(store, 1)
-    assert (await deliveries(store, "state, response_status, error"))[0] == (
-        *("pending", None, "no response within 0.05 seconds"),
-    )
-
-
 async def test_a_webhook_has_at_most_eight_concurrent_attempts(
     store: Store, clock: ManualClock, endpoint: Receiver
 ) -> None:
@@ -406,6 +397,7 @@ async def test_a_429_with_retry_after_pauses_the_webhook(
 # Order
 
 
+@pytest.mark.each_database
 async def test_a_failing_delivery_delays_the_next_of_its_resource_for_five_minutes(
     store: Store, clock: ManualClock, endpoint: Receiver
 ) -> None:
@@ -424,20 +416,6 @@ async def test_a_failing_delivery_delays_the_next_of_its_resource_for_five_minut
         await settled(store, 4)
     assert tuple(sent(endpoint)[:3]) in permutations([(1, 0), (2, 0), (5, 0)])
     assert sent(endpoint)[3:] == [(1, 20), (3, 300), (4, 300)]
-
-
-async def test_a_delayed_delivery_follows_a_success_at_once(
-    store: Store, clock: ManualClock, endpoint: Receiver
-) -> None:
-    endpoint.behaviour = failing_at({1})
-    await add_pets(store)
-    await rename(store, 1, "Rex")
-    async with delivering(store, clock):
-        await saved(store, 1)
-        endpoint.behaviour = saying(OK)
-        clock.advance(6)
-        await settled(store, 2)
-    assert sent(endpoint) == [(1, 0), (1, 6), (2, 6)]
 
 
 async def test_a_test_does_not_wait_for_an_earlier_one_that_fails(
@@ -472,6 +450,7 @@ async def test_a_long_queue_of_one_resource_does_not_delay_others(
 # Webhooks that fail
 
 
+@pytest.mark.each_database
 async def test_a_410_disables_the_webhook_at_once(
     store: Store,
     clock: ManualClock,
@@ -538,6 +517,7 @@ async def test_a_410_loses_no_event_of_concurrent_attempts(
     assert sorted(sent(endpoint)[2:]) == [(1, 6), (3, 6)]
 
 
+@pytest.mark.each_database
 async def test_missed_events_of_each_webhook_are_sent_in_turn_and_in_order(
     store: Store, clock: ManualClock, key_id: int, endpoint: Receiver
 ) -> None:
@@ -592,20 +572,6 @@ async def test_a_webhook_without_success_for_five_days_is_disabled(
     }
 
 
-async def test_a_success_resets_the_failures(
-    store: Store, clock: ManualClock, endpoint: Receiver
-) -> None:
-    endpoint.behaviour = saying(NO)
-    await add_pets(store, 9)
-    async with delivering(store, clock):
-        await saved(store, 9)
-        clock.now += 5 * DAY
-        endpoint.behaviour = saying(OK)
-        await settled(store, 9)
-    columns = "failures, failing_since, last_success_at, enabled"
-    assert await webhook_row(store, columns) == (0, None, clock.now, 1)
-
-
 async def test_a_webhook_that_is_deleted_during_an_attempt_is_not_updated(
     store: Store, clock: ManualClock, endpoint: Receiver
 ) -> None:
@@ -627,6 +593,7 @@ async def test_a_webhook_that_is_deleted_during_an_attempt_is_not_updated(
 # Many processes, and their ends
 
 
+@pytest.mark.each_database
 async def test_only_one_of_two_processes_delivers(
     address: str, store: Store, clock: ManualClock, endpoint: Receiver
 ) -> None:
@@ -639,6 +606,7 @@ async def test_only_one_of_two_processes_delivers(
     assert sorted(sequence for sequence, _ in sent(endpoint)) == list(range(1, 21))
 
 
+@pytest.mark.each_database
 async def test_another_process_resumes_where_one_has_stopped(
     address: str, store: Store, clock: ManualClock, endpoint: Receiver
 ) -> None:
@@ -689,6 +657,7 @@ def once(may_respond: asyncio.Event) -> Behaviour:
     return wait
 
 
+@pytest.mark.each_database
 async def test_outcomes_are_saved_once_the_database_is_back(
     database: Path, store: Store, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -705,6 +674,7 @@ async def test_outcomes_are_saved_once_the_database_is_back(
     assert len(receiver.requests) == 1
 
 
+@pytest.mark.each_database
 async def test_a_stop_does_not_wait_for_a_database_that_is_gone(
     database: Path, store: Store, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:

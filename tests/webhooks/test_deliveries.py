@@ -109,9 +109,7 @@ async def test_a_released_lease_is_available_at_once(store: Store, clock: Manual
     assert await take(store, clock, "other") == {1}
 
 
-async def test_only_the_owner_of_a_lease_creates_deliveries(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_only_the_owner_of_a_lease_delivers(store: Store, clock: ManualClock) -> None:
     await add_webhooks(store, clock, 1)
     await store.write(create_pets([NewPet("Bella", 1, "available")]))
     await take(store, clock, "one")
@@ -124,9 +122,7 @@ async def test_only_the_owner_of_a_lease_creates_deliveries(
     assert await deliveries(store) == [(1, "pending", 0)]
 
 
-async def test_a_transaction_creates_a_bounded_number_of_deliveries(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_a_transaction_is_bounded(store: Store, clock: ManualClock) -> None:
     await add_webhooks(store, clock, 3)
     found = await webhooks(store, clock)
     assert [(len(group), end) for group, end in batches(found, 400)] == [(2, 400), (1, 400)]
@@ -159,18 +155,14 @@ async def test_a_late_outcome_does_not_change_a_disabled_or_paused_webhook(
     assert await webhook_row(store, "disabled_reason, paused_until") == (None, 9)
 
 
-async def test_a_delivery_without_a_predecessor_is_not_delayed(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_a_first_delivery_is_not_delayed(store: Store, clock: ManualClock) -> None:
     delivery = await only_delivery(store, clock)
     held = delivery._replace(held_until=clock() + 300 * SECOND)
     await store.write(save_progress([], [held], clock()))
     assert await due(store, clock) == [delivery]
 
 
-async def test_a_delivery_waits_for_the_previous_one_of_its_resource(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_a_delivery_waits_for_the_previous(store: Store, clock: ManualClock) -> None:
     await add_webhooks(store, clock, 1)
     for _ in range(2):
         await store.write(

@@ -11,9 +11,9 @@ import pytest
 
 from petstore.clock import SECOND
 from petstore.databases.contract import Statement
-from petstore.events.model import EVENT_TYPES
 from petstore.keys.model import SCOPES
 from petstore.settings import SettingError
+from petstore.webhooks.deliveries import due_deliveries
 from petstore.webhooks.signing import master_of_text, secret_text, webhook_secrets
 from support.cases import case
 from support.error_body import assert_error
@@ -88,15 +88,15 @@ async def rows(service: Service, sql: str) -> list[Any]:
     return await service.store.read(Statement(sql))
 
 
-# Keys
-
-
 async def test_a_key_has_the_webhooks_scope_only_if_it_is_named(service: Service) -> None:
     usual = await sender(service)
     response = await usual("POST", "/webhooks", json=BODY)
     assert "webhooks:write" in assert_error(response, 403, "missing_scope")
     named = await sender(service, scopes=frozenset({"webhooks:write"}))
     assert (await create(named))["id"] == 1
+
+
+# Keys
 
 
 @pytest.mark.each_database
@@ -118,9 +118,7 @@ async def test_the_webhook_of_another_key_is_not_found(service: Service, send: S
 
 
 @pytest.mark.each_database
-async def test_an_administrator_sees_every_webhook_and_can_only_disable_it(
-    service: Service,
-) -> None:
+async def test_an_administrator_can_see_and_disable_every_webhook(service: Service) -> None:
     owner = await sender(service, scopes=MANAGER)
     admin = await sender(service, scopes=frozenset(SCOPES))
     await create(owner)
@@ -205,18 +203,13 @@ async def test_an_invalid_value_is_refused_naming_the_field(send: Send) -> None:
                     response = await send(method, path, json={"url": URL, field: value})
                     message = assert_error(response, 400, "invalid_body")
                     assert message.startswith(f"{field}: expected ")
-        for url in ("http://shop.example/", "https://127.0.0.1/", "https://a@b/"):
-            with case(method, url):
-                response = await send(method, path, json={"url": url})
-                message = assert_error(response, 400, "invalid_webhook_url")
-                assert message.startswith("url: expected ")
+        for body, code in (
+            ({"url": "http://shop.example/"}, "invalid_webhook_url"),
+            ({"url": URL, "types": ["pet.sold"]}, "invalid_body"),
+        ):
+            with case(method, body):
+                assert_error(await send(method, path, json=body), 400, code)
     assert (await send("GET", "/webhooks")).json() == [WEBHOOK]
-
-
-async def test_a_url_may_have_2048_characters(send: Send) -> None:
-    url = "https://shop.example/" + "x" * 2027
-    assert len(url) == 2048
-    assert (await create(send, url=url))["url"] == url
 
 
 async def test_the_operator_may_allow_networks(address: str) -> None:
@@ -225,17 +218,7 @@ async def test_the_operator_may_allow_networks(address: str) -> None:
         assert (await create(send, url="http://127.0.0.1:3000/hooks"))["id"] == 1
 
 
-async def test_unknown_types_are_refused_and_named(send: Send) -> None:
-    await create(send)
-    for method, path in (("POST", "/webhooks"), ("PATCH", "/webhooks/1")):
-        body = {"url": URL, "types": ["pet.created", "pet.sold"]}
-        message = assert_error(await send(method, path, json=body), 400, "unknown_event_type")
-        assert message.startswith("types: there is no 'pet.sold'; expected any of pet.created, ")
-
-
-async def test_a_type_that_the_key_cannot_read_is_refused_naming_the_scope_it_needs(
-    service: Service,
-) -> None:
+async def test_a_type_that_the_key_cannot_read_is_refused(service: Service) -> None:
     send = await sender(service, scopes=frozenset({"webhooks:write", "pets:read"}))
     await create(send, types=["pet.created", "key.banned"])
     for method, path in (("POST", "/webhooks"), ("PATCH", "/webhooks/1")):
@@ -243,27 +226,6 @@ async def test_a_type_that_the_key_cannot_read_is_refused_naming_the_scope_it_ne
         message = assert_error(response, 403, "missing_scope")
         assert message == "this key lacks the scope orders:read to read order.placed"
         assert 'scope="orders:read"' in response.headers["WWW-Authenticate"]
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "body", "expected"),
-    [
-        ("PATCH", "", {"enabled": None}, "enabled: expected true or false"),
-        ("PATCH", "", {"enabled": 1}, "enabled: expected true or false"),
-        ("POST", "/rotate", {"graceSeconds": -1}, "graceSeconds: expected an integer from 0 to 6"),
-        ("POST", "/rotate", {"graceSeconds": 604_801}, "graceSeconds: expected "),
-        ("POST", "/rotate", {"graceSeconds": "1"}, "graceSeconds: expected "),
-        ("POST", "/recover", {}, "since: required; expected a date and time"),
-        ("POST", "/recover", {"since": "yesterday"}, "since: expected a date and time"),
-        ("POST", "/recover", {"since": "2026-12-24T10:00:00"}, "since: expected a date and time"),
-    ],
-)
-async def test_an_invalid_value_in_a_change_is_refused(
-    send: Send, method: str, path: str, body: dict[str, Any], expected: str
-) -> None:
-    await create(send)
-    response = await send(method, f"/webhooks/1{path}", json=body)
-    assert assert_error(response, 400, "invalid_body").startswith(expected)
 
 
 # Created and read
@@ -283,10 +245,6 @@ async def test_a_webhook_is_returned_as_given_and_its_secret_only_once(send: Sen
     assert created == expected
     assert (await send("GET", "/webhooks/1")).json() == expected
     assert (await send("GET", "/webhooks")).json() == [expected]
-
-
-async def test_every_event_type_can_be_chosen(send: Send) -> None:
-    assert (await create(send, types=[*EVENT_TYPES]))["types"] == [*EVENT_TYPES]
 
 
 # Changed
@@ -309,48 +267,23 @@ async def test_only_the_named_fields_change(send: Send) -> None:
 
 
 @pytest.mark.each_database
-async def test_a_webhook_that_is_enabled_again_goes_on_from_now(
-    service: Service, send: Send
-) -> None:
+async def test_a_deleted_webhook_has_no_deliveries(service: Service, send: Send) -> None:
     await create(send)
-    await add_events(service.store, [service.clock()] * 3)
-    await add_deliveries(service.store, 1, "succeeded", "pending")
-    await change(send, enabled=False)
-    await service.store.write(
-        do("UPDATE webhooks SET position = 2, disabled_reason = 'failing', failures = 10")
-    )
-    assert (await send("GET", "/webhooks/1")).json()["disabledReason"] == "failing"
-    assert (await change(send, enabled=True))["disabledReason"] is None
-    assert await rows(service, "SELECT position, failures FROM webhooks") == [(3, 0)]
-    states = "SELECT state FROM webhook_deliveries ORDER BY id"
-    assert await rows(service, states) == [("succeeded",), ("pending",)]
-    # It is enabled already, so this changes nothing.
-    await service.store.write(do("UPDATE webhooks SET position = 1"))
-    await change(send, enabled=True)
-    assert await rows(service, "SELECT position FROM webhooks") == [(1,)]
-
-
-@pytest.mark.each_database
-async def test_a_deleted_webhook_and_its_deliveries_are_not_found(
-    service: Service, send: Send
-) -> None:
-    await create(send)
-    await create(send)
-    await add_deliveries(service.store, 1, *["pending"] * 501)
-    await add_deliveries(service.store, 2, "pending")
+    await add_deliveries(service.store, 1, "pending", "failed")
     assert (await send("DELETE", "/webhooks/1")).status_code == 204
-    assert_error(await send("GET", "/webhooks/1"), 404, "not_found")
-    assert_error(await send("DELETE", "/webhooks/1"), 404, "not_found")
-    assert await rows(service, "SELECT webhook_id FROM webhook_deliveries") == [(2,)]
+    for method, path in (
+        *(("GET", ""), ("DELETE", ""), ("GET", "/deliveries")),
+        *(("POST", "/deliveries/1/retry"), ("POST", "/deliveries/2/retry")),
+    ):
+        assert_error(await send(method, f"/webhooks/1{path}"), 404, "not_found")
+    assert await due_deliveries(service.store, 1, service.clock()) == []
 
 
 # Secrets
 
 
 @pytest.mark.each_database
-async def test_a_rotated_secret_is_new_and_the_old_one_works_for_a_day(
-    service: Service, send: Send
-) -> None:
+async def test_a_rotated_secret_works_for_a_day(service: Service, send: Send) -> None:
     created = await create(send)
     assert created["secret"] in await secrets_of(service)
     rotated = await send("POST", "/webhooks/1/rotate")
@@ -359,6 +292,8 @@ async def test_a_rotated_secret_is_new_and_the_old_one_works_for_a_day(
     assert await secrets_of(service) == [rotated.json()["secret"], created["secret"]]
     service.clock.advance(24 * 3600)
     assert await secrets_of(service) == [rotated.json()["secret"]]
+    ended = (await send("POST", "/webhooks/1/rotate", json={"graceSeconds": 0})).json()
+    assert await secrets_of(service) == [ended["secret"]]
 
 
 async def test_without_a_grace_period_the_old_secret_ends_at_once(
@@ -408,9 +343,7 @@ async def test_a_lost_master_secret_is_not_replaced_while_webhooks_exist(databas
         assert secret.exists()
 
 
-async def test_a_request_refused_without_a_master_secret_can_be_retried_later(
-    database: Path,
-) -> None:
+async def test_a_request_refused_without_a_secret_can_be_retried(database: Path) -> None:
     async with running_service(database) as service:
         send = await sender(service, scopes=frozenset(SCOPES))
         secret = database.with_name(f"{database.name}.secret")
@@ -466,22 +399,15 @@ async def test_deliveries_are_listed_newest_first(service: Service, send: Send) 
     assert "Link" not in (await send("GET", "/webhooks/1/deliveries?limit=3")).headers
 
 
-@pytest.mark.parametrize("query", ["state=lost", "state=", "limit=0", "cursor=x"])
-async def test_an_invalid_parameter_is_refused(send: Send, query: str) -> None:
-    await create(send)
-    response = await send("GET", f"/webhooks/1/deliveries?{query}")
-    assert query.partition("=")[0] in assert_error(response, 400, "invalid_parameter")
-
-
-async def test_a_recovery_is_accepted_and_left_to_the_process_that_delivers(
-    service: Service, send: Send
-) -> None:
+async def test_a_recovery_is_left_to_the_deliverer(service: Service, send: Send) -> None:
     await create(send)
     await add_events(service.store, [NOW, NOW + SECOND])
     for since, recovered_to in (("2026-12-01T12:00:01Z", 1), ("0001-01-01T00:00:00Z", 0)):
         response = await send("POST", "/webhooks/1/recover", json={"since": since})
         assert (response.status_code, response.json()) == (202, WEBHOOK)
         assert await rows(service, "SELECT recovered_to FROM webhooks") == [(recovered_to,)]
+    response = await send("POST", "/webhooks/1/recover", json={"since": "2026-12-24T10:00:00"})
+    assert assert_error(response, 400, "invalid_body").startswith("since: expected a date and time")
     await change(send, enabled=False)
     response = await send("POST", "/webhooks/1/recover", json={"since": BODY["since"]})
     assert_error(response, 409, "webhook_disabled")
@@ -507,24 +433,7 @@ async def test_a_delivery_can_be_sent_again(service: Service, send: Send) -> Non
 
 
 @pytest.mark.each_database
-async def test_no_delivery_outlives_a_webhook_that_is_deleted_meanwhile(
-    service: Service, send: Send
-) -> None:
-    await create(send)
-    await add_events(service.store, [NOW] * 8)
-    await add_deliveries(service.store, 1, *["failed"] * 8)
-    paths = [f"/webhooks/1/deliveries/{number}/retry" for number in range(1, 9)]
-    requests = [send("POST", path) for path in paths]
-    requests.insert(4, send("DELETE", "/webhooks/1"))
-    responses = await asyncio.gather(*requests)
-    assert {response.status_code for response in responses} <= {202, 204, 404}
-    assert await rows(service, "SELECT id FROM webhook_deliveries") == []
-
-
-@pytest.mark.each_database
-async def test_a_webhook_that_is_disabled_meanwhile_gets_no_later_retry(
-    service: Service, send: Send
-) -> None:
+async def test_a_disabled_webhook_gets_no_retry(service: Service, send: Send) -> None:
     await create(send)
     await add_events(service.store, [NOW] * 8)
     await add_deliveries(service.store, 1, *["failed"] * 8)

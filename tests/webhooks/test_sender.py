@@ -68,12 +68,6 @@ async def test_a_request_is_a_json_post_on_a_new_connection() -> None:
     }
 
 
-async def test_a_url_without_a_path_requests_the_root() -> None:
-    async with receiving() as receiver:
-        await sender().post(f"http://127.0.0.1:{receiver.port}", {}, BODY)
-    assert receiver.requests[0].line == "POST / HTTP/1.1"
-
-
 async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     async with receiving() as receiver, receiving() as proxy:
         for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"):
@@ -116,29 +110,26 @@ async def test_at_most_one_kibibyte_of_a_response_is_read() -> None:
             await closed.wait()
 
 
-async def test_a_body_ends_at_its_content_length() -> None:
-    response = await post(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello")
-    assert response == EndpointResponse(200, None, "he")
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        (b"HTTP/1.1 429 No\r\nReTrY-aFtEr: 9\r\nContent-Length: 0\r\n\r\n", (429, "9", "")),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello", (200, None, "he")),
+        (b"HTTP/1.1 500 No\r\n\r\n\x1f\x8b\0ok", (500, None, "\x1f\ufffd\ufffdok")),
+        (b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + OK, (204, None, "")),
+        (b"HTTP/1.0 200 OK\r\n\r\nfine", (200, None, "fine")),
+    ],
+)
+async def test_a_response_is_read_as_text_up_to_its_length(
+    response: bytes, expected: tuple[int, str | None, str]
+) -> None:
+    assert await post(response) == EndpointResponse(*expected)
 
 
 async def test_a_body_can_arrive_after_the_headers() -> None:
     start, end = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Pad: ", b"\r\n\r\n"
     padding = b"x" * (4096 - len(start) - len(end))  # so the first piece read is the head
     assert await post(start + padding + end + b"hello") == EndpointResponse(200, None, "hello")
-
-
-async def test_every_body_is_stored_as_text() -> None:
-    response = await post(b"HTTP/1.1 500 No\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b\0ok")
-    assert response == EndpointResponse(500, None, "\x1f\ufffd\ufffdok")
-
-
-async def test_an_interim_response_is_skipped() -> None:
-    response = await post(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + OK)
-    assert response.status == 204
-
-
-async def test_an_http_1_0_response_is_accepted() -> None:
-    assert await post(b"HTTP/1.0 200 OK\r\n\r\nfine") == EndpointResponse(200, None, "fine")
 
 
 async def test_a_status_counts_even_if_the_body_drips(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,14 +159,6 @@ async def test_headers_that_drip_fail_at_the_timeout() -> None:
     assert await failure(drip, 0.2) == "no response within 0.2 seconds"
 
 
-async def test_a_reset_is_a_failure() -> None:
-    assert await failure(reset) == "Connection reset by peer"
-
-
-async def test_a_connection_that_closes_without_a_response_is_a_failure() -> None:
-    assert await failure(b"") == "the connection was closed before a response"
-
-
 @pytest.mark.parametrize(
     "response",
     [
@@ -188,6 +171,27 @@ async def test_a_connection_that_closes_without_a_response_is_a_failure() -> Non
 )
 async def test_a_malformed_response_is_a_failure(response: bytes) -> None:
     assert await failure(response) == "the response is not valid HTTP/1.1"
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "reason"),
+    [
+        (reset, "Connection reset by peer"),
+        (b"", "the connection was closed before a response"),
+        (b"hello\r\n\r\n", "the response is not valid HTTP/1.1"),
+        (b"HTTP/1.1 OK\r\n\r\n", "the response is not valid HTTP/1.1"),
+        (
+            b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
+            "the response is not valid HTTP/1.1",
+        ),
+        (b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 20_000, "the response is not valid HTTP/1.1"),
+    ],
+    ids=["a reset", "an end", "no HTTP", "no status", "an upgrade", "a head without end"],
+)
+async def test_an_attempt_without_a_valid_response_fails(
+    behaviour: Behaviour | bytes, reason: str
+) -> None:
+    assert await failure(behaviour) == reason
 
 
 async def test_a_refused_connection_is_a_failure() -> None:
@@ -249,9 +253,6 @@ async def test_a_server_without_tls_fails_the_handshake() -> None:
     ("url", "addresses", "reason"),
     [
         ("https://shop.example/", ["10.0.0.1"], "expected a public address"),
-        ("https://shop.example/", ["1.1.1.1", "10.0.0.1"], "expected a public address"),
-        ("https://shop.example/", ["127.0.0.1", "10.0.0.1"], "expected a public address"),
-        ("http://shop.example/", ["1.1.1.1"], "expected https and port 443"),
         ("http://shop.example:{port}/", ["1.1.1.1", "127.0.0.1"], "expected https and port 443"),
         ("https://[::1]:{port}/", ["::1"], "expected a public address"),
     ],
@@ -266,7 +267,8 @@ async def test_nothing_is_sent_to_a_forbidden_address(
 
 
 async def test_the_connection_uses_the_address_that_was_checked() -> None:
-    answers = iter([["127.0.0.1"], ["10.0.0.1"], ["127.0.0.1"]])
+    # The next of several addresses is tried.
+    answers = iter([["127.0.0.1"], ["10.0.0.1"], ["127.0.0.2", "127.0.0.1"]])
     asked = []
 
     async def resolve(host: str) -> list[Address]:
@@ -300,9 +302,7 @@ async def test_a_host_without_addresses_is_a_failure() -> None:
     assert failed == "host not found (DNS): no address"
 
 
-async def test_a_host_that_does_not_resolve_fails_at_the_timeout(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_unresolved_host_fails_at_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sender_module, "_CONNECT_SECONDS", 0.05)
 
     async def resolve(_: str) -> list[Address]:
@@ -313,9 +313,7 @@ async def test_a_host_that_does_not_resolve_fails_at_the_timeout(
         await Sender(resolve, LOOPBACK, "petstore").post("https://shop.example/", {}, BODY)
 
 
-async def test_concurrent_requests_for_one_host_share_a_lookup(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_concurrent_requests_share_a_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
     look_ups = []
     look_up = socket.getaddrinfo
 

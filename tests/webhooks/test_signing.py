@@ -119,9 +119,5 @@ def test_a_signature_covers_the_id_the_time_and_the_body() -> None:
             Webhook(secret_text(SECRET)).verify(BODY, headers | changed)
     with pytest.raises(WebhookVerificationError):
         Webhook(secret_text(SECRET)).verify(BODY + b" ", headers)
-
-
-def test_another_secret_does_not_verify() -> None:
-    headers = signed_headers("evt_1", int(time.time()), BODY, [OTHER])
     with pytest.raises(WebhookVerificationError):
-        Webhook(secret_text(SECRET)).verify(BODY, headers)
+        Webhook(secret_text(OTHER)).verify(BODY, headers)

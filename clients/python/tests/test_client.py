@@ -1,12 +1,10 @@
 """The clients themselves: their settings, their networks and what they warn of."""
 
 import asyncio
-import copy
 import gc
 import inspect
 import json
 import operator
-import pickle
 import platform
 import ssl
 import subprocess
@@ -102,7 +100,6 @@ SETTINGS: dict[str, list[Any]] = {
     "max_retries": [-1],
     "max_wait": [-1],
     "timeout": [0],
-    "proxy": ["socks5://u:s3cret@proxy.example"],
 }
 HEADERS = [{"Authorization": "x"}, {"if-match": "x"}, {"X": "a\nb"}, {"a b": "c"}, {"X": "ключ"}]
 OPTIONS: dict[str, list[Any]] = SETTINGS | {"headers": HEADERS}
@@ -119,8 +116,8 @@ def test_an_invalid_setting_is_refused_and_named_and_not_shown(kind: Any) -> Non
         for value in OPTIONS[name]:
             with pytest.raises(ValueError, match=f"^{name}: expected "):
                 kind(KEY).with_options(**{name: value})
-    with pytest.raises(ValueError, match="transport: expected neither ssl_context nor proxy"):
-        kind(KEY, transport=object(), proxy="http://proxy.example")
+    with pytest.raises(ValueError, match="transport: expected no ssl_context"):
+        kind(KEY, transport=object(), ssl_context=ssl.create_default_context())
 
 
 # What is sent
@@ -136,7 +133,6 @@ INVALID: list[tuple[Callable[[Any, Any], Any], str, list[Any]]] = [
     (lambda c, x: c.pets.list(id=x), f"^id: {SEVERAL}", [[], [7, None], range(0)]),
     (lambda c, x: c.pets.get(x), f"^pet_id: {NUMBER}", ["1", None, 7.0]),
     (lambda c, x: c.pets.update(x, name="Rex"), f"^pet_id: {NUMBER}", ["1", None]),
-    (lambda c, x: c.orders.approve(x), f"^order_id: {NUMBER}", ["1"]),
     (lambda c, x: c.webhooks.deliveries(x), f"^webhook_id: {NUMBER}", ["1"]),
     (lambda c, x: c.orders.place(pet_id=7, ship_date=x), f"^ship_date: {ZONE}", [NAIVE]),
     (lambda c, x: c.orders.list(placed_before=x), f"^placed_before: {ZONE}", [NAIVE]),
@@ -156,23 +152,7 @@ def test_an_invalid_call_is_refused_before_it_is_sent(
 ) -> None:
     for value in values:
         with pytest.raises((TypeError, ValueError), match=said):
-            face("http://127.0.0.1:1", lambda c, x=value: use(c, x), SleepingClock())
-
-
-def test_what_takes_several_values_takes_any_iterable() -> None:
-    every = [{7, 9}, range(7, 10, 2), {7: "a", 9: "b"}.keys(), iter([7, 9])]
-    with (
-        odd_service(*[response(200, [PET])] * len(every), error(400)) as service,
-        Client(KEY, f"{service.url}/v1") as client,
-    ):
-        for ids in every:
-            assert len(list(client.pets.list(id=ids))) == 1
-        with pytest.raises(errors.BadRequest):
-            client.keys.create(name="Till", scopes=("pets:read", "orders:read"))
-    *lists, made = service.asked
-    for asked in lists:
-        assert sorted(parse_qs(urlsplit(asked.target).query)["id"]) == ["7", "9"]
-    assert json.loads(made.body)["scopes"] == ["pets:read", "orders:read"]
+            face("http://127.0.0.1:1", lambda c, x=value: use(c, x))
 
 
 @pytest.mark.parametrize(("sort", "starts"), [(None, [1, 101, 201]), ("-id", [250, 150, 50])])
@@ -184,7 +164,6 @@ def test_more_ids_than_the_service_takes_are_asked_for_in_slices(
         found = face(
             service.url,
             lambda client: client.pets.list(id=[*range(1, 251), 7], sort=sort),
-            SleepingClock(),
         )
     assert len(found) == 3
     slices = [parse_qs(urlsplit(asked.target).query)["id"] for asked in service.asked]
@@ -201,13 +180,13 @@ def test_more_pets_than_the_service_takes_are_added_in_slices_with_one_key(face:
         return client.pets.create_many(news, idempotency_key="mine")
 
     with odd_service(*created) as service:
-        assert [pet.id for pet in face(service.url, use, SleepingClock())] == [7, 8, 9]
+        assert [pet.id for pet in face(service.url, use)] == [7, 8, 9]
     sent = [
         (asked.fields["idempotency-key"], len(json.loads(asked.body))) for asked in service.asked
     ]
     assert sent == [("mine-0", 100), ("mine-100", 100), ("mine-200", 1)]
     with odd_service(created[0], error(400)) as service, pytest.raises(errors.BadRequest) as raised:
-        face(service.url, use, SleepingClock())
+        face(service.url, use)
     assert raised.value.idempotency_key == "mine"
 
 
@@ -217,7 +196,7 @@ def test_a_request_can_be_sent_that_the_client_has_no_method_for(face: Face) -> 
         return client.request.raw("POST", "/later", query={"dayOf": [1, 2]}, body={"a": 1})
 
     with odd_service(HANG_UP, response(201, {"id": 7})) as service:
-        got = face(service.url, use, SleepingClock())
+        got = face(service.url, use)
     assert (got.value, got.status) == ({"id": 7}, 201)
     first, again = service.asked
     assert (again.method, again.target) == ("POST", "/v1/later?dayOf=1&dayOf=2")
@@ -252,43 +231,21 @@ def test_a_method_shows_its_whole_signature(name: str, result: object, async_res
 def test_members_and_values_of_a_newer_service_are_accepted(face: Face) -> None:
     later = PET | {"status": "on_holiday", "colour": "red"}
     with odd_service(response(200, [later], ETag='"x"')) as service:
-        got = face(service.url, lambda client: client.pets.get.raw(7), SleepingClock())
+        got = face(service.url, lambda client: client.pets.get.raw(7))
     assert got.value.status == "on_holiday"
     assert got.value.etag == '"x"'
     assert got.json() == [later]
     assert (got.status, got.headers["etag"], got.request_id) == (200, '"x"', None)
 
 
-@pytest.mark.parametrize(
-    "copied",
-    [
-        copy.copy,
-        copy.deepcopy,
-        lambda pet: pickle.loads(pickle.dumps(pet)),  # noqa: S301 - our own
-        lambda pet: pet.__replace__(status="sold"),  # copy.replace, from Python 3.13 on
-    ],
-)
-def test_a_copy_of_a_resource_keeps_its_etag_if_it_has_one(
-    copied: Callable[[models.Pet], models.Pet],
-) -> None:
-    with (
-        odd_service(response(200, [PET], ETag='"x"')) as service,
-        Client(KEY, f"{service.url}/v1") as client,
-    ):
-        pet = client.pets.get(7)
-    assert copied(pet).etag == '"x"'
-    assert copied(pet).name == "Bella"
-    assert copied(pet).to_dict()["categoryId"] == 1
-    assert not hasattr(copied(models.Pet(id=7, name="Bella", category_id=1)), "etag")
-
-
 @each_face
 def test_what_has_no_content_or_no_etag_says_so(face: Face) -> None:
     with odd_service(response(204, b"", X_Request_Id="abc")) as service:
-        got = face(service.url, lambda client: client.pets.delete.raw(7), SleepingClock())
+        got = face(service.url, lambda client: client.pets.delete.raw(7))
     assert (got.value, got.json(), got.request_id) == (None, None, "abc")
     with odd_service(response(200, [PET], ETag='"x"')) as service:
-        pets = face(service.url, lambda client: client.pets.list(), SleepingClock())
+        pets = face(service.url, lambda client: client.pets.list())
+    assert pets[0].to_dict()["categoryId"] == 1
     with pytest.raises(AttributeError, match="this Pet has no etag, because it came in a list or"):
         _ = pets[0].etag
 
@@ -326,7 +283,7 @@ def test_an_unknown_code_raises_the_error_of_its_status(
         odd_service(error(status, code, Retry_After=999)) as service,
         pytest.raises(kind) as raised,
     ):
-        face(service.url, get, SleepingClock())
+        face(service.url, get)
     assert type(raised.value) is kind
     assert raised.value.code == code
 
@@ -345,7 +302,7 @@ def test_a_deprecated_operation_warns_once_at_the_calling_line(face: Face) -> No
         warnings.catch_warnings(record=True) as all_,
     ):
         warnings.simplefilter("always")
-        face(service.url, lambda c: in_turn(*2 * [lambda: get(c)]), SleepingClock())
+        face(service.url, lambda c: in_turn(*2 * [lambda: get(c)]))
     (warning,) = all_
     assert warning.category is DeprecationWarning
     expected = (
@@ -512,18 +469,17 @@ def test_an_async_client_can_be_used_in_another_event_loop(keeping_alive: str) -
 
 
 @each_face
-def test_requests_are_sent_through_the_proxy_of_the_client_or_else_of_the_environment(
+def test_requests_are_sent_through_the_proxy_of_the_environment(
     face: Face, no_proxies: pytest.MonkeyPatch
 ) -> None:
-    with odd_service(response(200, [PET]), response(200, [PET])) as proxy:
+    with odd_service(response(200, [PET])) as proxy:
         no_proxies.setenv("http_proxy", proxy.url)
-        assert face("http://shop.example", get, SleepingClock()).id == 7
-        no_proxies.setenv("http_proxy", "http://127.0.0.1:1")
-        assert face("http://shop.example", get, SleepingClock(), proxy=proxy.url).id == 7
-    assert {asked.target for asked in proxy.asked} == {"http://shop.example/v1/pets?id=7"}
+        assert face("http://shop.example", get).id == 7
+    (asked,) = proxy.asked
+    assert asked.target == "http://shop.example/v1/pets?id=7"
     version = ".".join(platform.python_version_tuple()[:2])
     client = f"petstore-client/{petstore_client.__version__} python/{version}"
-    assert {asked.fields["user-agent"] for asked in proxy.asked} == {client}
+    assert asked.fields["user-agent"] == client
 
 
 @each_face
@@ -537,11 +493,12 @@ def test_certificates_are_those_of_the_system_of_the_environment_or_of_the_clien
     with serving(context) as address:
         url = f"https://{address}"
         with pytest.raises(NoResponse, match="CERTIFICATE_VERIFY_FAILED"):
-            face(url, get, SleepingClock(), max_retries=0)
-        assert face(url, get, SleepingClock(), **own).id == 7
-        assert face("http://shop.example", get, SleepingClock(), proxy=url, **own).id == 7
+            face(url, get, max_retries=0)
+        assert face(url, get, **own).id == 7
+        monkeypatch.setenv("http_proxy", url)
+        assert face("http://shop.example", get, **own).id == 7
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        assert face(url, get, SleepingClock()).id == 7
+        assert face(url, get).id == 7
 
 
 def test_importing_the_library_loads_no_slow_module() -> None:
@@ -563,23 +520,12 @@ def test_a_client_with_other_headers_and_another_key_sends_them(face: Face) -> N
         return traced.with_options(headers={"X-Request-Id": "abc"}, api_key="another").pets.get(7)
 
     with odd_service(response(200, [PET])) as service:
-        face(service.url, use, SleepingClock())
+        face(service.url, use)
     fields = service.asked[0].fields
     assert "content-type" not in fields
     assert (fields["traceparent"], fields["x-request-id"]) == ("00-a-b-01", "abc")
     assert (fields["user-agent"], fields["accept"]) == ("shop/1", "application/json")
     assert fields["authorization"] == "Bearer another"
-
-
-@each_face
-def test_a_client_with_other_retries_leaves_the_first_one_as_it_is(face: Face) -> None:
-    def use(client: Any) -> Any:
-        client.with_options(max_retries=0)
-        return get(client)
-
-    away = error(503, "service_unavailable")
-    with odd_service(away, away, response(200, [PET])) as service:
-        assert face(service.url, use, SleepingClock()).id == 7
 
 
 def test_a_client_with_options_has_the_connections_of_the_other_one(keeping_alive: str) -> None:
@@ -631,4 +577,4 @@ def test_a_closed_client_refuses(face: Face, use: Callable[[Any], Any]) -> None:
         return each_of(outcome, id) if is_iterated else outcome
 
     with pytest.raises(errors.ClientClosed, match="the client is closed"):
-        face("http://127.0.0.1:1", use_closed, SleepingClock())
+        face("http://127.0.0.1:1", use_closed)

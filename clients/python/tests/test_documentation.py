@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import petstore
+import petstore_client
 from petstore_client import Client, errors
 from petstore_client._faces import Resource
 from support.memory_folder import folder_in_memory
@@ -43,10 +45,14 @@ def test_the_readme_runs_from_its_first_line_to_its_last(
     assert isinstance(client, Client)
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith("placed 20")
-    assert said[1:4] == ["sold", "1 Bella", "somebody else was faster"]
+    assert said[1:4] == ["sold", "1 Bella", "another customer was faster"]
     assert client.pets.get(1).name == "Bella II"
     assert len(list(client.pets.list())) == 21
     client.close()
+
+
+def test_the_client_has_the_version_of_the_service() -> None:
+    assert petstore_client.__version__ == petstore.__version__
 
 
 def test_the_code_blocks_of_the_reference_are_valid_python() -> None:

@@ -28,10 +28,6 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
         yield service
 
 
-async def token_of(service: Service) -> str:
-    return (await service.issue(per_minute=PER_MINUTE)).token
-
-
 def name_of(worker: int, number: int) -> str:
     return f"pet {worker}-{number}"
 
@@ -44,44 +40,38 @@ async def names_in(service: Service) -> list[str]:
 ALL = sorted(name_of(worker, number) for worker in range(WORKERS) for number in range(EACH))
 
 
-async def create_with_tasks(service: Service, seconds: float, **settings: Any) -> SlowService:
-    """Let 50 tasks create pets by one client; return what the service has responded."""
+async def create(service: Service, workers: str, seconds: float) -> SlowService:
+    """Let 50 tasks or threads create pets by one client; return what the service responded."""
     time = VirtualTime(WORKERS, service.clock.advance)
-    slow = SlowService(service, time, seconds)
-    client = AsyncClient(await token_of(service), transport=TaskTransport(slow), **settings)
+    slow, token = (
+        SlowService(service, time, seconds),
+        (await service.issue(per_minute=PER_MINUTE)).token,
+    )
+    settings: dict[str, Any] = {"max_wait": 10_000, "max_retries": 20}
+    tasks = AsyncClient(token, transport=TaskTransport(slow), **settings)
+    threads = Client(token, transport=ThreadTransport(slow), **settings)
 
     async def work(worker: int) -> None:
         for number in range(EACH):
-            await client.pets.create(name=name_of(worker, number), category_id=1)
+            await tasks.pets.create(name=name_of(worker, number), category_id=1)
 
-    with by_the_time_of(time):
-        await time.run_tasks(work)
-    return slow
-
-
-async def create_with_threads(service: Service, seconds: float, **settings: Any) -> SlowService:
-    """Let 50 threads create pets by one client; return what the service has responded."""
-    time = VirtualTime(WORKERS, service.clock.advance)
-    slow = SlowService(service, time, seconds)
-    client = Client(await token_of(service), transport=ThreadTransport(slow), **settings)
-
-    def work(worker: int) -> None:
+    def work_in_thread(worker: int) -> None:
         for number in range(EACH):
-            client.pets.create(name=name_of(worker, number), category_id=1)
+            threads.pets.create(name=name_of(worker, number), category_id=1)
 
     with by_the_time_of(time):
-        await anyio.to_thread.run_sync(time.run_threads, work)
+        if workers == "tasks":
+            await time.run_tasks(work)
+        else:
+            await anyio.to_thread.run_sync(time.run_threads, work_in_thread)
     return slow
 
 
-@pytest.mark.parametrize(
-    ("create", "seconds"),
-    [(create_with_tasks, 0.01), (create_with_tasks, 4), (create_with_threads, 4)],
-)
+@pytest.mark.parametrize(("workers", "seconds"), [("tasks", 0.01), ("tasks", 4), ("threads", 4)])
 async def test_fifty_workers_on_a_key_of_30_per_minute_do_each_task_once(
-    service: Service, create: Any, seconds: float
+    service: Service, workers: str, seconds: float
 ) -> None:
-    slow = await create(service, seconds, max_wait=10_000, max_retries=20)
+    slow = await create(service, workers, seconds)
     assert await names_in(service) == ALL
     assert "api_key_banned" not in slow.outcomes
     # A full window is waited out without a refusal, and the service never sees a burst.
@@ -91,7 +81,11 @@ async def test_fifty_workers_on_a_key_of_30_per_minute_do_each_task_once(
 async def test_a_program_that_does_not_wait_is_not_banned(service: Service) -> None:
     time = VirtualTime(WORKERS, service.clock.advance)
     slow = SlowService(service, time, 1)
-    client = AsyncClient(await token_of(service), transport=TaskTransport(slow), max_wait=0)
+    client = AsyncClient(
+        (await service.issue(per_minute=PER_MINUTE)).token,
+        transport=TaskTransport(slow),
+        max_wait=0,
+    )
     refused = 0
 
     async def work(_worker: int) -> None:

@@ -1,7 +1,6 @@
 """The client against the real service: every resource, with threads and with tasks."""
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -85,18 +84,10 @@ def test_a_pet_is_created_read_changed_and_deleted(use: Uses) -> None:
     with pytest.raises(errors.PreconditionFailed):
         use("pets.delete", pet.id, if_match=changed.etag)
     assert use("pets.delete", pet.id) is None
-    with pytest.raises(errors.NotFound, match=f"there is no pet {pet.id}"):
+    with pytest.raises(errors.NotFound, match=f"there is no pet {pet.id}") as raised:
         use("pets.get", pet.id)
-
-
-def test_two_posts_with_one_idempotency_key_take_effect_once(use: Uses) -> None:
-    name = f"Twin-{datetime.now(UTC).timestamp()}"
-    first = use("pets.create", name=name, category_id=FREE, idempotency_key=name)
-    raw = use("pets.create.raw", name=name, category_id=FREE, idempotency_key=name)
-    assert raw.value == first
-    assert raw.headers["Idempotent-Replayed"] == "true"
-    with pytest.raises(errors.IdempotencyKeyReused):
-        use("pets.create", name="other", category_id=FREE, idempotency_key=name)
+    assert (raised.value.status, raised.value.code) == (404, "not_found")
+    assert raised.value.request_id
 
 
 def test_many_pets_are_added_at_once(use: Uses) -> None:
@@ -107,7 +98,10 @@ def test_many_pets_are_added_at_once(use: Uses) -> None:
     assert [(pet.name, pet.category_id, pet.status) for pet in pets] == [
         (new.name, new.category_id, new.status) for new in news
     ]
-    assert use("pets.create_many", news, idempotency_key=once) == pets
+    again = use("pets.create_many.raw", news, idempotency_key=once)
+    assert (again.value, again.headers["Idempotent-Replayed"]) == (pets, "true")
+    with pytest.raises(errors.IdempotencyKeyReused):
+        use("pets.create_many", news[1:], idempotency_key=once)
     with pytest.raises(errors.BadRequest, match=r"^\[1\]\.name: expected "):
         use("pets.create_many", [news[0], NewPet(name="", category_id=FREE)])
 
@@ -119,7 +113,6 @@ def test_a_list_reads_all_pages_of_the_given_size(use: Uses) -> None:
     assert [pet.id for pet in found] == ids
     pages = use("pets.list().pages", category_id=category.id, limit=2)
     assert [[pet.id for pet in page] for page in pages] == [ids[:2], ids[2:4], ids[4:]]
-    assert [len(page) for page in pages] == [2, 2, 1]
     assert pages[-1].cursor is None
     rest = use("pets.list", category_id=category.id, limit=2, cursor=pages[0].cursor)
     assert [pet.id for pet in rest] == ids[2:]
@@ -140,8 +133,8 @@ def test_an_order_goes_from_placed_to_delivered_and_another_is_cancelled(use: Us
     with pytest.raises(errors.PetReserved):
         use("pets.delete", pet.id)
     assert use("orders.update", order.id, ship_date=None, if_match=order.etag).ship_date is None
-    assert use("orders.approve", order.id).status == "approved"
-    assert use("orders.deliver", order.id).complete
+    assert use("orders.update", order.id, status="approved").status == "approved"
+    assert use("orders.update", order.id, status="delivered").complete
     assert [each.id for each in use("orders.list", pet_id=pet.id)] == [order.id]
     assert use("orders.get", order.id).status == "delivered"
     assert use("inventory.get").sold == sold + 1
@@ -201,7 +194,8 @@ def test_what_a_method_returns_has_an_etag_unless_it_has_a_secret(use: Uses) -> 
     for name, made in (("people", person), ("keys", key), ("webhooks", webhook)):
         alone = use(f"{name}.get", made.id)
         assert use(f"{name}.update", made.id, if_match=alone.etag).etag == alone.etag
-    assert use("orders.approve", order.id, if_match=order.etag).etag != order.etag
+    changed = use("orders.update", order.id, status="approved", if_match=order.etag)
+    assert changed.etag != order.etag
 
 
 def test_events_describe_the_changes(use: Uses) -> None:
@@ -210,55 +204,6 @@ def test_events_describe_the_changes(use: Uses) -> None:
     (event,) = use("events.list", cursor=cursor, types=["pet.created"])
     assert isinstance(event, events.PetCreated)
     assert (event.resource, event.data) == (f"pet/{pet.id}", pet)
-    assert event.actor is not None
     assert (event.actor.type, isinstance(event.actor.id, int)) == ("key", True)
     assert event.request_id
     assert [one.id for one in use("events.list", resource=f"pet/{pet.id}")] == [event.id]
-
-
-def test_a_client_can_be_shared_by_threads(server: ServerProcess, token: str) -> None:
-    with Client(token, f"{server.url}/v1") as client:
-        category = client.categories.create(name=f"Threads {datetime.now(UTC)}")
-
-        def create(number: int) -> None:
-            for each in range(5):
-                client.pets.create(name=f"{number}-{each}", category_id=category.id)
-
-        threads = [threading.Thread(target=create, args=(number,)) for number in range(20)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        names = [pet.name for pet in client.pets.list(category_id=category.id)]
-    assert sorted(names) == sorted(f"{number}-{each}" for number in range(20) for each in range(5))
-
-
-def test_a_url_without_the_version_is_reported(server: ServerProcess, token: str) -> None:
-    with (
-        Client(token, server.url) as client,
-        pytest.raises(errors.UnexpectedResponse, match=f"^{server.url} .* its address ends in /v1"),
-    ):
-        client.inventory.get()
-
-
-def test_an_event_stream_continues_across_restarts_of_the_service() -> None:
-    with folder_in_memory() as folder:
-        server = ServerProcess(folder)
-        try:
-            server.wait_until_ready()
-            token, port = server.issue(), server.port
-            with Client(token, f"{server.url}/v1") as client:
-                stream = client.events.follow()
-                first = client.pets.create(name="before", category_id=FREE)
-                assert next(stream).resource == f"pet/{first.id}"
-                server.stop()
-                restarted = ServerProcess(folder, "--port", str(port))
-                try:
-                    restarted.port = port
-                    restarted.wait_until_ready()
-                    second = client.pets.create(name="after", category_id=FREE)
-                    assert next(stream).resource == f"pet/{second.id}"
-                finally:
-                    restarted.kill()
-        finally:
-            server.stop()

@@ -24,6 +24,7 @@ EVENT = {
     "resource": "pet/7",
     "sequence": 41,
     "data": {"id": 7, "name": "Bella", "categoryId": 1},
+    "actor": {"type": "service"},
     "tomorrow": "unknown members pass",
 }
 BODY = json.dumps(EVENT).encode()
@@ -51,7 +52,7 @@ def test_a_delivery_is_a_typed_event() -> None:
     assert isinstance(event, PetCreated)
     assert event.data == Pet(id=7, name="Bella", category_id=1)
     assert event.timestamp == datetime(2026, 11, 22, 10, 0, 0, 123000, UTC)
-    assert (event.previous, event.actor, event.request_id) == (None, None, None)
+    assert (event.previous, event.actor.type, event.request_id) == (None, "service", None)
     assert verify(BODY.decode(), sign(), [SECRET], clock=now) == event
 
 
@@ -72,10 +73,12 @@ def test_any_of_several_secrets_can_match_any_of_several_signatures() -> None:
         (sign(BODY, OTHER), BODY),
         (sign() | {"Webhook-Signature": ""}, BODY),
         (sign() | {"Webhook-Signature": "v1,"}, BODY),
+        (sign() | {"Webhook-Id": "evt_\udcff"}, BODY),  # as a framework decodes it
+        (sign(), "\udcff"),
     ],
 )
 def test_a_body_that_was_not_signed_with_the_secret_is_refused(
-    headers: dict[str, str], body: bytes
+    headers: dict[str, str], body: bytes | str
 ) -> None:
     with pytest.raises(InvalidDelivery, match="webhook-signature: expected"):
         verify(body, headers, SECRET, clock=now)
@@ -113,14 +116,6 @@ def test_a_signed_body_that_is_not_an_event_is_refused(body: bytes) -> None:
         verify(body, headers, SECRET, clock=now)
 
 
-def test_text_that_a_framework_could_not_decode_is_refused() -> None:
-    strange = sign() | {"Webhook-Id": "evt_\udcff"}
-    with pytest.raises(InvalidDelivery, match="webhook-signature: expected"):
-        verify(BODY, strange, SECRET, clock=now)
-    with pytest.raises(InvalidDelivery, match="webhook-signature: expected"):
-        verify("\udcff", sign(), SECRET, clock=now)
-
-
 @pytest.mark.parametrize("secrets", [[], "", "whsec_", "whsec_short!"])
 def test_an_invalid_secret_is_an_error_that_does_not_show_it(secrets: str | list[str]) -> None:
     with pytest.raises(ValueError, match="secrets: expected ") as raised:
@@ -134,7 +129,7 @@ def test_a_body_that_was_decoded_is_an_error_that_says_what_to_pass(body: Any) -
         verify(body, sign(), SECRET, clock=now)
 
 
-@pytest.mark.parametrize("body", [BODY, BODY.decode(), bytearray(BODY), memoryview(BODY)])
+@pytest.mark.parametrize("body", [BODY, BODY.decode(), bytearray(BODY)])
 def test_a_delivery_of_your_own_is_signed_as_the_service_does(body: Any) -> None:
     headers = webhooks.sign(body, SECRET)
     assert Webhook(SECRET).verify(BODY, headers) == EVENT
@@ -142,10 +137,3 @@ def test_a_delivery_of_your_own_is_signed_as_the_service_does(body: Any) -> None
     of_service = signed_headers(ID, NOW, BODY, [32 * bytes([1])])
     ours = webhooks.sign(body, SECRET, id=ID, at=NOW + 0.7)
     assert ours == {name.lower(): value for name, value in of_service.items()}
-
-
-def test_signing_needs_a_secret_and_a_body() -> None:
-    with pytest.raises(ValueError, match="secrets: expected whsec_ and base64"):
-        webhooks.sign(BODY, "whsec_")
-    with pytest.raises(TypeError, match="body: expected the bytes"):
-        webhooks.sign(EVENT, SECRET)  # type: ignore[arg-type]

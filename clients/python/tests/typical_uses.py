@@ -82,7 +82,7 @@ def events_with_threads(client: Client) -> None:
             case events.KeyBanned(data=data):
                 assert_type(data["keyId"], Any)
             case _:
-                stream.close()
+                break
     assert_type(client.events.latest(), str)
 
 

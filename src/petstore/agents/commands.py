@@ -71,7 +71,7 @@ def mcp(
         msg = f"--host {host}: name the hosts by which clients reach it, with --allowed-host"
         raise click.UsageError(msg)
     try:
-        from petstore.agents import serving
+        from petstore.agents import server
     except ModuleNotFoundError as error:
         raise click.ClickException(_MISSING) from error
     from petstore.server.listeners import listen
@@ -83,12 +83,12 @@ def mcp(
     except ValueError as error:  # of the environment: a proxy that cannot be used
         raise CommandFailure(str(error), ExitStatus.FAILED) from error
     if not over_http:
-        serving.run_stdio(client, writes=writes)
+        server.run_stdio(client, writes=writes)
         return
     settings = Settings(**options)
     with plain_failures():
-        endpoint = serving.Endpoint(client, allowed_hosts, settings, writes=writes)
+        endpoint = server.Endpoint(client, allowed_hosts, settings, writes=writes)
         with listen(host, port) as listener:
             at = Settings(host=host, port=listener.getsockname()[1]).listening_url
             click.echo(f"MCP for {service} at {at}/mcp", err=True)
-            serving.run_http(listener, endpoint, settings)
+            server.run_http(listener, endpoint, settings)

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from petstore.domain.decoding import RowMapping
 from petstore.domain.fields import NO_U0000, Id, not_blank_text
-from petstore.domain.rows import RowMapping
 
 CategoryName = Annotated[str, not_blank_text(100, "The name, unique ignoring case.")]
 

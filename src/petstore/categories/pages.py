@@ -7,13 +7,11 @@ from msgspec import UNSET
 
 from petstore.categories.model import Category
 from petstore.console.forms import (
-    INSTEAD,
     Field,
     FieldSet,
     ShownForm,
     choice,
     isolated,
-    line,
     optional,
     undo_fields,
 )
@@ -31,24 +29,19 @@ from petstore.errors import (
     UnknownCategory,
 )
 from petstore.http.messages import Response
-from petstore.interface.messages import json_response
 from petstore.interface.operation import Result
 from petstore.pets.model import CategoryCounts, Inventory
 
 _ON_A_PAGE = 100
-_SUGGESTED = 100
+_PAGES_LISTED = 2
 _NONE = CategoryCounts(available=0, pending=0, sold=0)
 _FORM = FieldSet(
     Field("name", "Name", attributes={"aria-required": "true"}),
     Field("description", "Description", parse=optional, hint="May be empty"),
 )
-_LISTED = 30
-_FIRST = 100
-_MEANT = 3
 _MAX_NAME = 100
 _NAME = "categoryId"
 _ADDED = "addedCategory"
-_REQUIRED = {"aria-required": "true"}
 # What the list has for a new category.
 _NEW = "+"
 _NEW_NAME = Field(
@@ -96,21 +89,15 @@ async def stock_of(request: PageRequest, categories: Mapping[int, Category]) -> 
 
 
 async def _list(request: PageRequest, error: PetstoreError | None = None) -> Response:
-    found, history = Result[list[Category]]([]), None
+    found = Result[list[Category]]([])
     if not isinstance(error, InvalidParameter):
         found = await request.list_page("listCategories", _ON_A_PAGE)
-    if isinstance(error, NotFound):
-        form = _FORM.as_new_resource(request.form, error)
-        history = await history_of(request, f"category/{request.path_id}")
-    else:
-        form = _FORM.new(request.form, error)
     return request.page(
         "stock.html",
         error=error,
         stock=await stock_of(request, {each.id: each for each in found.value}),
         cursor=found.next,
-        form=form,
-        history=history,
+        form=_FORM.new(request.form, error),
     )
 
 
@@ -124,8 +111,6 @@ async def _create(request: PageRequest) -> Response:
 
 
 async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
-    if isinstance(error, NotFound):
-        return await _list(request, _not_found(request))
     try:
         found = await _get(request)
     except NotFound as gone:
@@ -167,12 +152,6 @@ async def _delete(request: PageRequest) -> Response:
     return await request.redirect("/categories", notice)
 
 
-async def _suggest(request: PageRequest) -> Response:
-    """Return names for the field of a category, in JSON: those that begin with what was typed."""
-    names = await categories_named(request, request.form.line("name"), _SUGGESTED)
-    return json_response(200, [*texts_of(names)], [b"cache-control: no-store"])
-
-
 async def _get(request: PageRequest) -> Result[Any]:
     try:
         return await request.execute("getCategory")
@@ -181,187 +160,121 @@ async def _get(request: PageRequest) -> Result[Any]:
 
 
 def _not_found(request: PageRequest) -> NotFound:
-    return NotFound(f"there is no category {request.path_id}; somebody may have deleted it")
+    return NotFound(f"there is no category {request.path_id}; it may have been deleted")
 
 
-def category_text(category_id: int, names: Mapping[int, str]) -> str:
-    """Return what the field shows of a category: a text that means this category and no other."""
-    name = names.get(category_id, "")
-    is_clear = name and line(name) == name and integer_in(name) is None and name != _NEW
-    return name if is_clear else str(category_id)
-
-
-# The field for the category of a pet: one of a list, or a name or a number that is typed. What was
-# typed in it
+# The field for the category of a pet: one of a list, or the name of another one
 
 
 async def with_category(
     request: PageRequest, operation_id: str, body: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return a body with the id of the typed category, which it may add, or why it has none."""
+    """Return a body with the id of the chosen category, which it may add, or why it has none."""
     if _NAME not in body:
         return body
     text, added = body[_NAME], added_category(request)
-    if text == _NEW and not added:
+    if added:
+        found = await _category_named(request, added)
+        if found is None:
+            request.decoded(operation_id, body | {_NAME: 0})  # else no category is added either
+            try:
+                found = await _add_category(request, added)
+            except InvalidBody as error:
+                return body | {_NAME: InvalidBody(_ADDED + error.message.removeprefix("name"))}
+        return body | {_NAME: found}
+    if text == _NEW:
         return body | {_NAME: InvalidBody(f"{_ADDED}: expected the name of the new category")}
-    category_id = await category_id_of(request, added or text)
-    if category_id is None and added and _is_valid(request, operation_id, body | {_NAME: 0}):
-        try:
-            category_id = await add_category(request, added)
-        except InvalidBody as error:
-            return body | {_NAME: InvalidBody(_ADDED + error.message.removeprefix("name"))}
-    return body | {_NAME: unknown_category(text) if category_id is None else category_id}
+    number = _typed_number(text)
+    is_back = number is not None and request.form.text("undo")
+    if not is_back and not await request.category_names([] if number is None else [number]):
+        short = text if len(text) <= _MAX_NAME else f"{text[: _MAX_NAME - 1]}…"
+        unknown = UnknownCategory(f"{_NAME}: there is no category “{isolated(short)}”")
+        return body | {_NAME: unknown if text else InvalidBody(f"{_NAME}: choose a category")}
+    return body | {_NAME: number}
 
 
-async def with_category_filter(request: PageRequest, body: dict[str, Any]) -> dict[str, Any]:
-    """Return filters with the id of the typed category, perhaps of none registered."""
-    text = body.get(_NAME)
-    if text is None:
-        return body
-    category_id = integer_in(text)
-    if category_id is None:
-        category_id = await category_id_of(request, text)
-    return body | {_NAME: unknown_category(text) if category_id is None else category_id}
+def _typed_number(text: str) -> int | None:
+    number = integer_in(text)
+    return number if number is not None and abs(number) <= INT64_MAX else None
 
 
 def added_category(request: PageRequest) -> str:
-    added = request.form.line(_ADDED)
-    return added if request.form.line(_NAME) in (_NEW, added) else ""
+    return request.form.line(_ADDED) if request.form.line(_NAME) == _NEW else ""
 
 
-async def category_id_of(request: PageRequest, text: str) -> int | None:
-    """Return the id of the registered category that a text means: a number is never a name."""
-    number = integer_in(text)
-    if number is None:
-        found = await categories_named(request, text, 1) if text else {}
-        same = (each for each, name in found.items() if name_key(name) == name_key(text))
-        return next(same, None)
-    if request.form.text("undo"):
-        return number
-    is_known = abs(number) <= INT64_MAX and await request.category_names([number])
-    return number if is_known else None
-
-
-async def categories_named(request: PageRequest, typed: str, limit: int) -> dict[int, str]:
-    query = {"limit": limit, "name": typed or None}
+async def _category_named(request: PageRequest, name: str) -> int | None:
     try:
+        query = {"limit": 1, "name": name}
         found = (await request.execute("listCategories", query=query)).value
     except InvalidParameter:  # no name is like that
-        return {}
-    return {each.id: each.name for each in sorted(found, key=lambda each: name_key(each.name))}
+        return None
+    same = (each.id for each in found if name_key(each.name) == name_key(name))
+    return next(same, None)
 
 
-def _is_valid(request: PageRequest, operation_id: str, body: Mapping[str, Any]) -> bool:
-    try:
-        request.decoded(operation_id, body)
-    except InvalidBody:
-        return False
-    return True
-
-
-async def add_category(request: PageRequest, name: str) -> int | None:
-    """Return the id of a new category, or of the one that somebody else has just added."""
+async def _add_category(request: PageRequest, name: str) -> int | None:
+    """Return the id of a new category, or of one that was just added."""
     try:
         created = await request.execute("createCategory", {"name": name}, if_match="")
     except CategoryNameTaken:
-        return await category_id_of(request, name)
+        return await _category_named(request, name)
     category_id: int = created.value.id
     return category_id
 
 
-def unknown_category(text: str) -> InvalidBody | UnknownCategory:
-    if not text:
-        return InvalidBody(f"{_NAME}: choose a category")
-    return UnknownCategory(f"{_NAME}: there is no category {_quoted(text)}")
-
-
-def _quoted(text: str) -> str:
-    short = text if len(text) <= _MAX_NAME else f"{text[: _MAX_NAME - 1]}…"
-    return f"“{isolated(short)}”"
-
-
-# What a form shows of it
+async def first_categories(request: PageRequest) -> dict[int, str]:
+    """Return as many categories as a list on a page has, by name."""
+    names, cursor = dict[int, str](), ""
+    for _ in range(_PAGES_LISTED):
+        query = {"limit": _ON_A_PAGE, "cursor": cursor or None}
+        found = await request.execute("listCategories", query=query)
+        names |= {each.id: each.name for each in found.value}
+        cursor = found.next
+        if not cursor:
+            break
+    return dict(sorted(names.items(), key=lambda each: name_key(each[1])))
 
 
 async def category_form(request: PageRequest, form: ShownForm, any_: str = "") -> ShownForm:
-    """Return a form with a list of categories, or a text field if they are many."""
-    names = await categories_named(request, "", _FIRST)
-    may_add = not any_ and request.may("createCategory")
-    text, hint, added = form.typed[_NAME], "", added_category(request) if may_add else ""
-    if added and await category_id_of(request, added) is not None:
-        text, hint = added, f"{isolated(added)} is a category now."  # what followed it has failed
-    text = _text_in(names, text)
-    is_known = text in ("", _NEW) or integer_in(text) is not None
-    fields: tuple[Field, ...]
-    if names and len(names) <= _LISTED and (is_known or text in texts_of(names)):
-        fields = _list_of(names, text, any_, hint, may_add=may_add)
-    else:
-        fields = (_typed_field(names, hint, is_filter=bool(any_)),)
-        if not is_known:
-            form = await _with_ways(request, form, text, may_add=may_add)
-    if form.problem:
-        form = form._replace(problem=form.problem.changed(_ADDED, label=_NEW_NAME.label))
-    typed = {**form.typed, _NAME: text, _ADDED: request.form.line(_ADDED) if text == _NEW else ""}
-    shown = [one for each in form.fields for one in (fields if each.name == _NAME else [each])]
-    return form._replace(fields=shown, typed=typed)
-
-
-def _text_in(names: Mapping[int, str], typed: str) -> str:
-    """Return the text of the known category that a person typed in another way, else the typed."""
-    number, key = integer_in(typed), name_key(typed)
-    for category_id, name in names.items():
-        if number == category_id or (number is None and name_key(name) == key):
-            return category_text(category_id, names)
-    return typed
-
-
-def texts_of(names: Mapping[int, str]) -> dict[str, str]:
-    return {category_text(category_id, names): name for category_id, name in names.items()}
-
-
-def _list_of(
-    names: Mapping[int, str], text: str, any_: str, hint: str, *, may_add: bool
-) -> tuple[Field, ...]:
-    options = texts_of(names)
+    """Return a form with a list of categories: the first ones, those it has, and a new one."""
+    names = await first_categories(request)
+    text, differences = form.typed[_NAME], [*form.differences]
+    texts = {text, *(each for one in differences for each in (one.opened, one.now, one.typed))}
+    named = {number for each in texts if each and (number := _typed_number(each)) is not None}
+    names |= await request.category_names(named - names.keys())
+    listed = sorted(names.items(), key=lambda each: name_key(each[1]))
+    options = {str(number): name for number, name in listed}
+    differences = [
+        each
+        if each.name != _NAME
+        else each._replace(
+            opened=options.get(each.opened, each.opened),
+            now=options.get(each.now, each.now),
+            typed=each.typed and options.get(each.typed, each.typed),
+        )
+        for each in differences
+    ]
     if any_ or not text:
         options = {"": any_ or "Choose…", **options}
-    options.setdefault(text, f"{text}, which is no category")  # but a number
-    if not may_add:
-        return (choice(_NAME, "Category", *options.items(), hint=hint),)
-    listed = choice(_NAME, "Category", *(options | {_NEW: "New category…"}).items(), hint=hint)
-    return listed, _NEW_NAME
-
-
-def _typed_field(names: Mapping[int, str], hint: str, *, is_filter: bool) -> Field:
-    if not names:
-        hint = "There are no categories yet. Type the name of the first one."
-    return Field(
-        *(_NAME, "Category"),
-        options=[(text, name) for text, name in texts_of(names).items()],
-        hint=hint or ("" if is_filter else "The beginning of its name."),
-        attributes={"data-suggest": "categories/names"} | ({} if is_filter else _REQUIRED),
+    may_add = not any_ and request.may("createCategory")
+    if may_add:
+        options[_NEW] = "New category…"
+    options.setdefault(text, f"{text}, which is no category")
+    fields = [choice(_NAME, "Category", *options.items())]
+    if may_add:
+        fields.append(_NEW_NAME)
+    if form.problem:
+        form = form._replace(problem=form.problem.changed(_ADDED, label=_NEW_NAME.label))
+    return form._replace(
+        fields=[one for each in form.fields for one in (fields if each.name == _NAME else [each])],
+        typed={**form.typed, _ADDED: added_category(request)},
+        differences=differences,
     )
-
-
-async def _with_ways(
-    request: PageRequest, form: ShownForm, text: str, *, may_add: bool
-) -> ShownForm:
-    problem = form.problem and form.problem.about(_NAME)
-    if not form.problem or not problem:
-        return form
-    meant = texts_of(await categories_named(request, text, _MEANT))
-    ways = [(INSTEAD + _NAME, text, f"Use {isolated(name)}") for text, name in meant.items()]
-    if may_add and len(text) <= _MAX_NAME:
-        ways.append((_ADDED, text, f"Add {_quoted(text)} as a category"))
-    names = " or ".join(isolated(name) for name in meant.values())
-    told = f"{problem.text}. Did you mean {names}?" if names else problem.text
-    return form._replace(problem=form.problem.changed(_NAME, text=told, ways=ways))
 
 
 PAGES = (
     ConsolePage("GET", "/categories", _list, "listCategories", _list),
     ConsolePage("POST", "/categories", _create, "createCategory", _list),
-    ConsolePage("GET", "/categories/names", _suggest, "listCategories"),
     ConsolePage("GET", "/categories/{categoryId}", _show, "getCategory"),
     ConsolePage("POST", "/categories/{categoryId}", _update, "updateCategory", _show),
     ConsolePage("POST", "/categories/{categoryId}/delete", _delete, "deleteCategory", _show),

@@ -2,25 +2,32 @@
 
 import os
 import re
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from enum import IntEnum
 from functools import partial, wraps
 from http import HTTPStatus
 from math import ceil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 import click
 from click.core import ParameterSource
 
-from petstore.cli.environment import KEY, read_secret
-from petstore.cli.options import Command, database_option, settings_options
-from petstore.cli.output import plain_failures, printable
+from petstore.cli.options import KEY, Command, database_option, read_secret, settings_options
+from petstore.cli.output import (
+    counted,
+    plain_failures,
+    printable,
+    progress,
+    replacing_text,
+    text_output,
+)
 from petstore.clock import SECOND, Milliseconds, rfc3339, system_clock
+from petstore.domain.csv_files import csv_writer
 from petstore.keys.model import Environment
 from petstore.settings import Settings, is_postgres, sqlite_path
 
@@ -37,9 +44,11 @@ _MAX_WAIT_SECONDS = 600
 _MAX_RETRIES = 3
 # Nobody needs to hear of a shorter wait.
 _NOTABLE_SECONDS = 0.5
+BOM = "\ufeff"
+"""What a file begins with, so that spreadsheets see that it is in UTF-8."""
+
 _URL = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?", re.IGNORECASE)
 _KEY = re.compile(r"[!-~]+")
-_CLEAR_LINE = "\r\x1b[K"
 
 
 def require_address(url: str, form: re.Pattern[str], example: str) -> None:
@@ -74,6 +83,11 @@ service_option = click.option(
     default="http://127.0.0.1:8000",
     show_default=True,
     help=f"The URL of the service. The key comes from the environment alone: {KEY} or {KEY}_FILE.",
+)
+
+
+file_argument = click.argument(
+    "file", type=click.Path(dir_okay=False, writable=True, path_type=Path), default="-"
 )
 
 
@@ -163,20 +177,18 @@ def _is_over_http(ctx: click.Context) -> bool:
 
 
 def client_of(
-    service: str, wait: Wait | None = None, resume_hint: Callable[[], str] | None = None
+    service: str, wait: Wait | None = None, resume_hint: str = ""
 ) -> AbstractContextManager["Client"]:
     """Give a client of the ``service`` at a base URL, with the key of the environment.
 
-    If a request fails, the command fails with one line and an exit status. ``resume_hint`` returns
-    what this line ends with: what is done, and how to go on. With it, Ctrl-C is reported too.
+    If a request fails, the command fails with one line and an exit status. The line ends with
+    ``resume_hint``: what is done, and how to resume. With it, Ctrl-C is reported too.
     """
-    return _reported(partial(_client, service, wait or count_down), resume_hint)
+    return _reported(partial(_client, service, wait or wait_out), resume_hint)
 
 
 @contextmanager
-def _reported(
-    connect: Callable[[], "Client"], resume_hint: Callable[[], str] | None = None
-) -> Iterator["Client"]:
+def _reported(connect: Callable[[], "Client"], resume_hint: str = "") -> Iterator["Client"]:
     from petstore_client.errors import BadRequest, PetstoreError
 
     try:
@@ -184,38 +196,47 @@ def _reported(
             yield client
     except PetstoreError as error:
         failure = failure_of(error, system_clock())
-        hint = f"; {resume_hint()}" if resume_hint and not isinstance(error, BadRequest) else ""
+        hint = f"; {resume_hint}" if resume_hint and not isinstance(error, BadRequest) else ""
         raise CommandFailure(failure.message + hint, failure.exit_code) from error
     except KeyboardInterrupt:
-        if resume_hint is None:
+        if not resume_hint:
             raise click.exceptions.Exit(INTERRUPTED) from None
-        msg = f"interrupted: {resume_hint()}"
+        msg = f"interrupted: {resume_hint}"
         raise CommandFailure(msg, INTERRUPTED) from None
 
 
-def count_down(
-    seconds: float,
-    error: "PetstoreError | None",
-    show: Callable[[str], object] = lambda text: click.echo(_CLEAR_LINE + text, nl=False, err=True),
-    sleep: Callable[[float], object] = time.sleep,
+def wait_out(seconds: float, error: "PetstoreError | None") -> None:
+    if seconds >= _NOTABLE_SECONDS:
+        click.echo(f"{notice_of(error)} Trying again in {ceil(seconds)} s.", err=True)
+    time.sleep(seconds)
+
+
+def export_csv(
+    file: Path,
+    service: str,
+    noun: str,
+    columns: Sequence[str],
+    pages: Callable[["Client"], Iterator[list[dict[str, Any]]]],
+    *,
+    spreadsheet_safe: bool,
 ) -> None:
-    reason = notice_of(error)
-    if not sys.stderr.isatty():
-        if seconds >= _NOTABLE_SECONDS:
-            click.echo(f"{reason} Trying again in {ceil(seconds)} s.", err=True)
-        sleep(seconds)
-        return
-    try:
-        while seconds > 0:
-            show(f"{reason} Trying again in {ceil(seconds)} s")
-            sleep(min(seconds, 1))
-            seconds -= 1
-    finally:
-        show("")
-
-
-def wait_in_bar(on_progress: Callable[..., None]) -> Wait:
-    return partial(count_down, show=lambda text: on_progress(note=text))
+    to_stdout = str(file) == "-"
+    outcome = "the output is incomplete" if to_stdout else f"{file} is unchanged"
+    with (
+        plain_failures(outcome),
+        nullcontext(text_output()) if to_stdout else replacing_text(file) as out,
+        progress("Exporting") as on_progress,
+        client_of(service, resume_hint=outcome) as client,
+    ):
+        if not to_stdout:
+            out.write(BOM)
+        write, count = csv_writer(out, columns, spreadsheet_safe=spreadsheet_safe), 0
+        for rows in pages(client):
+            for row in rows:
+                write(row)
+            count += len(rows)
+            on_progress(count, None)
+    click.echo(f"{counted(count, noun)} exported.", err=True)
 
 
 def _client(service: str, wait: Wait) -> "Client":

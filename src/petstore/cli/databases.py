@@ -80,7 +80,7 @@ def _sqlite_file(database: str) -> Path:
 
 
 def _undone(path: Path) -> AbstractContextManager[None]:
-    return plain_failures(lambda: f"{path} is unchanged; run the same command again")
+    return plain_failures(f"{path} is unchanged; run the same command again")
 
 
 def _refuse_present(path: Path, *, force: bool) -> None:
@@ -138,7 +138,7 @@ def copy(*, source: str, target: str, as_json: bool) -> None:
         require_store(source)
         migrate(source)
         migrate(target)
-    undone = plain_failures(lambda: "nothing was copied; run the same command again")
+    undone = plain_failures("nothing was copied; run the same command again")
     with undone, progress("Copying") as on_progress:
         copied = asyncio.run(copy_store(sqlite_path(source), target, on_progress))
     rows = [

@@ -9,22 +9,26 @@ import click
 
 from petstore import __version__
 from petstore.agents.commands import mcp
-from petstore.categories.commands import categories
 from petstore.cli.databases import backup, copy, restore
-from petstore.cli.environment import KEY, refuse_mistyped
-from petstore.cli.options import JSON_OPTIONS, settings_options
+from petstore.cli.options import KEY, refuse_mistyped, settings_options
 from petstore.cli.output import JsonFailure, SectionedGroup, drop_unwritten
+from petstore.cli.resources import (
+    categories,
+    deprecations,
+    inventory,
+    keys,
+    people,
+    rotate_own,
+    sales,
+    usage,
+    webhooks,
+)
 from petstore.cli.serve import deliver, report_failed_start, serve
 from petstore.events.commands import events
-from petstore.imports.commands import imports
-from petstore.keys.commands import keys, rotate_own
+from petstore.imports.commands import import_file, imports
 from petstore.orders.commands import orders
-from petstore.people.commands import people
-from petstore.pets.commands import inventory, pets
-from petstore.sales.commands import sales
+from petstore.pets.commands import pets
 from petstore.settings import SettingError, Settings
-from petstore.usage.commands import deprecations, usage
-from petstore.webhooks.commands import webhooks
 
 # What writing to a terminal, a pipe or a file on a disk raises.
 _OF_OUTPUT = {errno.EBADF, errno.EFBIG, errno.EIO, errno.ENOSPC, errno.EPIPE}
@@ -68,7 +72,7 @@ class Petstore(SectionedGroup):
             if command is serve:
                 report_failed_start(error, arguments, ctx)
             # Parsing may be what failed, so only the arguments tell.
-            if JSON_OPTIONS.isdisjoint(arguments):
+            if "--json" not in arguments:
                 raise
             raise JsonFailure(error) from error
         return result
@@ -84,6 +88,7 @@ def main() -> None:
     """
 
 
+pets.add_commands(import_file, title="From and to files")
 main.add_commands(serve, deliver, title="Run the service")
 main.add_commands(copy, backup, restore, title="Work on its database")
 main.add_commands(

@@ -1,28 +1,97 @@
-"""Options that commands share: their types, secrets, and one for each setting."""
+"""Options and variables that commands share: their types, secrets, and one for each setting."""
 
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, fields
 from datetime import date
+from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import click
 from click.core import ParameterSource
 
-from petstore.cli.environment import file_variable, read_secret
 from petstore.clock import SECOND, Milliseconds
 from petstore.domain.decoding import integer_in, moment_in
-from petstore.domain.networks import canonical_networks
 from petstore.errors import InvalidBody
 from petstore.keys.model import LONGEST_LIFE
 from petstore.settings import SECTIONS, SettingError, Settings, check_database, masked
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_MAX_NAME = 100
 _UNITS = {"w": 7 * 86400, "d": 86400, "h": 3600, "m": 60, "s": 1}
+
+KEY = "PETSTORE_KEY"
+"""The variable with the API key of a client; there is no option for it."""
+
+_PREFIX = "PETSTORE_"
+_LARGEST_SECRET = 64 * 1024
+# Kubernetes sets these in a pod for each Service that is named petstore or petstore-….
+# https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
+_SERVICE_LINK = re.compile(
+    rf"{_PREFIX}(\w+_)?"
+    r"(SERVICE_(HOST|PORT(_\w+)?)|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
+)
+_LINKED_PORT = re.compile(r"(tcp|udp|sctp)://")
+
+
+def file_variable(variable: str) -> str:
+    return f"{variable}_FILE"
+
+
+def read_secret(variable: str) -> str | None:
+    """Return the value of ``variable``, or of the file that ``<variable>_FILE`` names."""
+    value, file = os.environ.get(variable), os.environ.get(file_variable(variable))
+    if not file:
+        return value or None
+    if value:
+        msg = f"{variable} and {file_variable(variable)} are both set; expected only one"
+        raise click.UsageError(msg)
+    try:
+        with Path(file).open("rb") as opened:
+            content = opened.read(_LARGEST_SECRET + 1)
+            text = content.decode().rstrip("\r\n")
+    except OSError as error:
+        msg = f"{file_variable(variable)}: {file}: {error.strerror}"
+        raise click.UsageError(msg) from error
+    except UnicodeDecodeError:
+        text = ""
+    if not (text and text.isprintable() and len(content) <= _LARGEST_SECRET):
+        msg = f"{file_variable(variable)}: {file}: expected one line, the value of {variable}"
+        raise click.UsageError(msg)
+    return text
+
+
+def _variables_of(command: click.Command) -> Iterator[str]:
+    """Yield the environment variables of a command and of its subcommands."""
+    for parameter in command.params:
+        variables = parameter.envvar or ()
+        yield from (variables,) if isinstance(variables, str) else variables
+    if isinstance(command, click.Group):
+        for part in command.commands.values():
+            yield from _variables_of(part)
+
+
+def refuse_mistyped(ctx: click.Context, command: click.Command) -> None:
+    """Refuse variables named ``PETSTORE_…`` that no part of ``command`` reads.
+
+    Variables that Kubernetes sets for Services are removed from the environment: ``PETSTORE_PORT``
+    can be one of them, and is a setting.
+    """
+    known = {*_variables_of(command), KEY, file_variable(KEY)}
+    ours = [name for name in os.environ if name.startswith(_PREFIX)]
+    for name in filter(_is_service_link, ours):
+        del os.environ[name]
+    unknown = sorted(name for name in ours if name in os.environ and name not in known)
+    if unknown:
+        msg = f"no such environment variable: {', '.join(unknown)}; see petstore serve --help"
+        raise click.UsageError(msg, ctx)
+
+
+def _is_service_link(name: str) -> bool:
+    is_port = name.endswith("_PORT") and _LINKED_PORT.match(os.environ[name])
+    return bool(is_port or _SERVICE_LINK.fullmatch(name))
 
 
 class Integer(click.IntRange):
@@ -92,20 +161,10 @@ def _named_category(value: str) -> int | str:
     return _utf8(value) if number is None else number
 
 
-def _is_line(value: str) -> bool:
-    return value.isprintable() and bool(value.strip())
-
-
 TEXT = Parsed("text", _utf8, "text in UTF-8")
 CATEGORY = Parsed("category", _named_category, "text in UTF-8")
 MOMENT = Parsed("time", moment_in, "a date and time such as 2026-12-24T10:00:00Z")
 DAY = Parsed("date", date.fromisoformat, "a date such as 2026-12-24")
-NAME = Parsed(
-    "name",
-    lambda value: value if 1 <= len(value) <= _MAX_NAME and _is_line(value) else None,
-    "1 to 100 printable characters, not only white space",
-)
-NETWORK = Parsed("cidr", lambda value: canonical_networks([value])[0], "a network")
 
 
 def duration(
@@ -131,29 +190,6 @@ def duration_text(seconds: int) -> str:
     if seconds == LONGEST_LIFE // SECOND:
         return "100 years"
     return next(f"{seconds // each}{unit}" for unit, each in _UNITS.items() if not seconds % each)
-
-
-NONE = object()
-"""The value of an option that takes a value away; without the option, it is ``None``."""
-
-
-class OrWord(click.ParamType[Any]):
-    """A value of another type, or a word for ``NONE``."""
-
-    def __init__(self, other: click.ParamType[Any], word: str) -> None:
-        self._other, self._word = other, word
-        self.name = f"{other.name}|{word}"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        return NONE if value == self._word else self._other.convert(value, param, ctx)
-
-
-def given(options: Mapping[str, Any]) -> dict[str, Any]:
-    values = {name: value for name, value in options.items() if value not in (None, ())}
-    if not values:
-        msg = "nothing to change: name at least one option"
-        raise click.UsageError(msg)
-    return {name: None if value is NONE else value for name, value in values.items()}
 
 
 class SecretOption(click.Option):
@@ -212,32 +248,11 @@ database_option = click.option(
     metavar="URL",
     default=Settings.database,
     show_default=True,
-    help=f"The store: {_DATABASES}",
+    help=f"The database: {_DATABASES}",
 )
 
 
-def _only_form(ctx: click.Context, _param: click.Parameter, value: bool) -> bool:  # noqa: FBT001
-    """Refuse ``--json`` with ``--json-page``: the second of them finds the first."""
-    if value and (ctx.params.get("as_json") or ctx.params.get("as_page")):
-        msg = "--json and --json-page cannot be used together"
-        raise click.UsageError(msg, ctx)
-    return value
-
-
-page_option = click.option(
-    "--json-page",
-    "as_page",
-    is_flag=True,
-    callback=_only_form,
-    help="Print JSON with the items, and as next the cursor of the next page.",
-)
-
-
-JSON_OPTIONS = {"--json", "--json-page"}
-
-json_option = click.option(
-    "--json", "as_json", is_flag=True, callback=_only_form, help="Print JSON."
-)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 class SettingsCommand(click.Command):

@@ -1,26 +1,32 @@
-"""The output of commands: tables, JSON, progress bars, failures and help in sections."""
+"""The output of commands: tables, JSON, CSV, progress, failures and help in sections."""
 
 import json
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, TextIO, TypeAlias, cast
+from shutil import get_terminal_size
+from typing import Any, NamedTuple, TextIO, TypeAlias, cast
 
 import click
 
+from petstore.clock import SECOND, rfc3339
+from petstore.console.numbers import money_in_words
+from petstore.domain.csv_files import csv_writer
+from petstore.domain.plans import UNLIMITED
 from petstore.errors import PetstoreError
 from petstore.settings import SettingError
 
-OnProgress: TypeAlias = Callable[..., None]
-"""Takes how much is ``done``, of which ``total`` if it is known only now, and a ``note``."""
+OnProgress: TypeAlias = Callable[[int, int | None], None]
+"""Takes how much is done, and of how much if that is known."""
 
-_WIDTHS = {"name": 24, "description": 40}
-_MAX_WIDTH = 10_000
 _WHOLE_SENTENCE = 1000
+_MONEY = {"amount", "refund", "refunded"}
+_FRACTION = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+Z")
 # Categories of characters that control a terminal, or make text look like other text.
 _UNSAFE = {"Cc", "Cf", "Zl", "Zp"}
 # Harmless ones, within words and emoji.
@@ -51,10 +57,10 @@ class SectionedGroup(click.Group):
 
 
 @contextmanager
-def plain_failures(interrupted: Callable[[], str] | None = None) -> Iterator[None]:
+def plain_failures(interrupted: str = "") -> Iterator[None]:
     """Turn errors that a user can cause or meet into one line on standard error, and exit 1.
 
-    With ``interrupted``, so is Ctrl-C: it returns what became of the work, and how to go on.
+    With ``interrupted``, so is Ctrl-C: it says what became of the work, and how to resume.
     """
     try:
         yield
@@ -69,30 +75,27 @@ def plain_failures(interrupted: Callable[[], str] | None = None) -> Iterator[Non
         msg = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         raise click.ClickException(printable(msg)) from error
     except KeyboardInterrupt:
-        if interrupted is None:
+        if not interrupted:
             raise
-        msg = f"interrupted: {interrupted()}"
+        msg = f"interrupted: {interrupted}"
         raise click.ClickException(printable(msg)) from None
 
 
 @contextmanager
-def progress(title: str, total: int | None = None) -> Iterator[OnProgress]:
-    """Show a progress bar on a terminal; elsewhere show nothing."""
+def progress(title: str) -> Iterator[OnProgress]:
+    """Show on a terminal how much is done; elsewhere show nothing."""
     if not sys.stderr.isatty():
-        yield lambda *_, **__: None
+        yield lambda *_: None
         return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import Progress
 
-    shown = escape(printable(title))  # now: the bar replaces standard output for a while
-    with Progress(console=Console(stderr=True)) as bar:
-        task = bar.add_task(shown, total=total)
+    def update(done: int, total: int | None) -> None:
+        of = "" if total is None else f" of {total:,}"
+        click.echo(f"\r{printable(title)}: {done:,}{of}", nl=False, err=True)
 
-        def update(done: float | None = None, total: float | None = None, note: str = "") -> None:
-            bar.update(task, completed=done, total=total, description=f"{shown}  {note}".rstrip())
-
+    try:
         yield update
+    finally:
+        click.echo(err=True)
 
 
 @contextmanager
@@ -103,19 +106,33 @@ def replacing_text(file: Path, errors: str = "strict") -> Iterator[TextIO]:
         yield out
 
 
-def print_secret(kind: str, secret: str, note: str, resume_hint: str, document: Any = None) -> None:
-    """Print a note on standard error, and a secret of a ``kind`` alone on standard output.
+class Secret(NamedTuple):
+    """A member of a new or rotated ``kind`` of resource that is shown only once.
 
-    With a ``document``, which has the secret too, print its JSON and nothing else. ``resume_hint``
-    is how to get another secret if this one cannot be written.
+    ``note`` says so. The ``command`` makes another one.
     """
-    if document is None:
+
+    kind: str
+    member: str
+    note: str
+    command: str
+
+
+def print_secret(secret: Secret, document: dict[str, Any], *, as_json: bool) -> None:
+    """Print a note on standard error, and the secret alone on standard output; or only JSON."""
+    text: Any = document
+    for part in secret.member.split("."):
+        text = text[part]
+    name = f" ({document['name']})" if "name" in document else ""
+    named = printable(f"{secret.kind} {document['id']}{name}")
+    if not as_json:
         with suppress(OSError):  # without the note, the secret is as good
-            click.echo(note, err=True)
+            click.echo(f"{named[0].upper()}{named[1:]}: {secret.note}", err=True)
     try:
-        click.echo(secret) if document is None else print_json(document)
+        print_json(document) if as_json else click.echo(printable(text))
     except OSError as error:
-        msg = f"cannot write the {kind}: {error.strerror}; {resume_hint}"
+        again = f"petstore {secret.command} {document['id']} makes another one"
+        msg = f"cannot write the secret of {named}: {error.strerror}; {again}"
         raise click.ClickException(msg) from error
 
 
@@ -131,6 +148,17 @@ def drop_unwritten() -> None:
 
 def print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2))
+
+
+def print_csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
+    write = csv_writer(text_output(), columns, spreadsheet_safe=True)
+    for row in rows:
+        write(
+            {
+                name: json.dumps(value) if isinstance(value, bool | list | dict) else value
+                for name, value in row.items()
+            }
+        )
 
 
 class JsonFailure(click.ClickException):
@@ -153,56 +181,87 @@ class JsonFailure(click.ClickException):
         click.echo(json.dumps(document), file, err=True)
 
 
-def print_table(rows: Sequence[Mapping[str, Any]], dispensable: Sequence[str] = ()) -> None:
-    """Print a line for each of ``rows``, after the names of their columns.
+def print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> None:
+    """Print a line for each of ``rows``, under the names of these ``columns``, or of all.
 
-    A narrow terminal leaves out ``dispensable`` columns, the first of them first, and a note says
-    so.
+    A narrow terminal leaves out the last columns, and a note says so.
     """
     if not rows:
         click.echo("None found.", err=True)
         return
-    if not sys.stdout.isatty():
-        _print_lines(rows)
-        return
-    from rich.console import Console
-
-    console = Console()
-    options = console.options.update(max_width=_MAX_WIDTH)
-    for count in range(len(dispensable) + 1):
-        left_out = dispensable[:count]
-        table = _table(rows, [name for name in rows[0] if name not in left_out])
-        if console.measure(table, options=options).maximum <= console.width:
-            break
-    console.print(table)
-    if left_out:
-        click.echo(f"(no room for {', '.join(left_out)}: see --json)", err=True)
-
-
-def _print_lines(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print rows where no terminal limits them; rich takes a second for a thousand."""
-    from rich.cells import cell_len
-
-    lines = [[*rows[0]], *([printable(value) for value in row.values()] for row in rows)]
-    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        cells = zip(line, widths, strict=True)
-        click.echo("  ".join(text + " " * (width - cell_len(text)) for text, width in cells))
+    names = columns or [*dict.fromkeys(name for row in rows for name in row if name != "currency")]
+    table = [
+        [_label(name), *(printable(_text(name, row.get(name), row)) for row in rows)]
+        for name in names
+    ]
+    widths = [max(map(_width, column)) for column in table]
+    shown = len(table)
+    if sys.stdout.isatty():
+        room = get_terminal_size().columns
+        while shown > 1 and sum(widths[:shown]) + 2 * (shown - 1) > room:
+            shown -= 1
+    for line in zip(*table[:shown], strict=True):
+        padded = [
+            text + " " * (width - _width(text)) for text, width in zip(line, widths, strict=False)
+        ]
+        click.echo("  ".join(padded).rstrip())
+    if shown < len(table):
+        left_out = ", ".join(column[0] for column in table[shown:])
+        click.echo(f"(no room for {left_out}: see --json)", err=True)
 
 
-def _table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Any:
-    from rich import table
-    from rich.text import Text
+def print_resource(document: Mapping[str, Any], columns: Sequence[str] = ()) -> None:
+    """Print a line for each member, then each list of objects as a table."""
+    tables = {
+        name: value
+        for name, value in document.items()
+        if isinstance(value, list) and value and isinstance(value[0], dict)
+    }
+    lines = {
+        _label(name): _text(name, value, document)
+        for name, value in document.items()
+        if name not in tables and name != "currency"
+    }
+    width = max(map(len, lines), default=0)
+    for label, text in lines.items():
+        click.echo(f"{label:{width}}  {printable(text)}")
+    for name, rows in tables.items():
+        click.echo(f"\n{_label(name)}:" if lines else f"{_label(name)}:")
+        print_table(rows, [each for each in columns if each in rows[0]])
 
-    made = table.Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    for name in columns:
-        if name in _WIDTHS:
-            made.add_column(name, overflow="fold", max_width=_WIDTHS[name])
-        else:
-            made.add_column(name, no_wrap=True)
-    for row in rows:
-        made.add_row(*(Text(printable(row[name])) for name in columns))
-    return made
+
+def _label(name: str) -> str:
+    return re.sub("([A-Z])", r" \1", re.sub("(?<=.)(Id|At)$", "", name)).lower()
+
+
+def _text(name: str, value: object, row: Mapping[str, Any]) -> str:
+    """Return a value of JSON as people read it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) and name in _MONEY and "currency" in row:
+        return money_in_words(value, row["currency"])
+    if isinstance(value, int) and name == "reset":
+        return rfc3339(value * SECOND)
+    if isinstance(value, list):
+        value = ", ".join(_text("", each, row) for each in value)
+    if isinstance(value, dict):
+        value = ", ".join(f"{_label(each)} {_text(each, value[each], row)}" for each in value)
+    if value == UNLIMITED and name in ("limit", "remaining"):
+        return "unlimited"
+    text = "-" if value in (None, "") else str(value)
+    return _FRACTION.sub(r"\1Z", text) if _FRACTION.fullmatch(text) else text
+
+
+def _width(text: str) -> int:
+    """Return the number of columns that a terminal needs for a text."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0
+        if unicodedata.category(each) in ("Mn", "Me", "Cf")
+        else 1 + (unicodedata.east_asian_width(each) in "WF")
+        for each in text
+    )
 
 
 def counted(count: int, noun: str) -> str:
@@ -213,12 +272,8 @@ def counted(count: int, noun: str) -> str:
 class TerminalOutput:
     """Standard output on a terminal that no text can control; lines stay lines."""
 
-    def __init__(self) -> None:
-        self._output = sys.stdout  # now: a progress bar replaces it for a while
-
     def write(self, text: str) -> None:
-        encoding = self._output.encoding
-        self._output.write("\n".join(printable(line, encoding) for line in text.split("\n")))
+        sys.stdout.write("\n".join(map(printable, text.split("\n"))))
 
 
 def text_output() -> TextIO | TerminalOutput:
@@ -233,7 +288,7 @@ def printable(text: str, encoding: str | None = None) -> str:
     """Return ``text`` with escapes for characters that are unsafe or that cannot be encoded."""
     if text.isascii() and text.isprintable():
         return text
-    encoding = encoding or sys.stdout.encoding or "utf-8"  # a progress bar has none
+    encoding = encoding or sys.stdout.encoding or "utf-8"  # a StringIO has none
     safe = "".join(_escaped(character) for character in text)
     return safe.encode(encoding, "backslashreplace").decode(encoding)
 

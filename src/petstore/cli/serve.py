@@ -87,10 +87,6 @@ def announce(address: str, settings: Settings, demo: "Demo | None", first: str =
     click.echo(f"Console is at   {address}/console")
     if link := first or (demo.link if demo else ""):
         click.echo(f"Sign in:        {address}/console/invitation/{link}")
-    if demo is not None and demo.ways_back:
-        click.echo("The person of the demo is no active administrator any more. To change that:")
-        for command in demo.ways_back:
-            click.echo(f"  {command}")
     if settings.metrics_port:
         metrics = replace(settings, port=settings.metrics_port)
         click.echo(f"Metrics at      {metrics.listening_url}/metrics")

@@ -169,7 +169,7 @@ class Console:
                 return await self._ask_to_sign_in(page, request, receive)
         if page.needs is not None:
             request.require(page.needs)
-        if page.has_id:
+        if "Id}" in page.path:  # of a row of the store, such as {petId}
             request.path_id, request.child_id, *_ = (*map(decode_path_id, request.parameters), 0)
         if page.has_file:
             return await self._respond_with_file(page, request, receive)

@@ -16,9 +16,7 @@ from petstore.http.messages import Headers, Response
 from petstore.time_slices import TimeSlices
 
 _DELIMITERS: Mapping[str, Delimiter] = {"comma": ",", "semicolon": ";"}
-SEPARATOR = choice(
-    "separator", "Between the columns", *((name, f"{name}s") for name in _DELIMITERS)
-)
+SEPARATOR = choice("separator", "Separator", *((name, name) for name in _DELIMITERS))
 """The field for what divides the cells of a file."""
 
 _HEADERS: Headers = [b"content-type: text/csv; charset=utf-8", b"cache-control: no-store"]
@@ -54,7 +52,7 @@ async def download_list(
         file = opened.enter_context(CsvDownload())
         delimiter = delimiter_of(request.form)
         write = csv_writer(file, columns, spreadsheet_safe=True, delimiter=delimiter)
-        while not request.is_head:
+        while request.head.method != "HEAD":
             page = {**query, "limit": 100, "cursor": cursor}
             found = await request.execute(operation_id, query=page)
             for row in await rows_of(found.value):

@@ -20,7 +20,6 @@ from petstore.domain.fields import INT64_MAX
 from petstore.errors import (
     ContentTooLarge,
     InvalidBody,
-    NotFound,
     PetstoreError,
     PreconditionFailed,
     UnsupportedMediaType,
@@ -34,9 +33,6 @@ _MAX_FIELDS = 200
 _MAX_TEXT = 131_072
 # The name of a field begins the message of most errors.
 _FIELD = re.compile(r"([A-Za-z]+): (.+)", re.DOTALL)
-INSTEAD = "instead_"
-"""What the name of a button begins with whose value counts in place of what its field has."""
-
 _MAX_ADDRESS = 2000
 # A page of the console, as its own links name it: no dots, no second slash, no other site.
 _ADDRESS = re.compile(r"(?:/[A-Za-z0-9_-]+)+(?:\?[!-\[\]-~]*)?\Z")
@@ -112,14 +108,12 @@ EMPTY = Form({})
 class Problem(NamedTuple):
     """What is wrong with a form, in words for a person. ``field`` is empty if it is all of it.
 
-    ``label`` is what the page calls the field. ``ways`` are buttons that mend it: each has a name
-    and a value, which the form then has, and a text. ``others`` are what else is wrong.
+    ``label`` is what the page calls the field. ``others`` are what else is wrong.
     """
 
     field: str
     text: str
     label: str = ""
-    ways: Sequence[tuple[str, str, str]] = ()
     others: Sequence["Problem"] = ()
 
     @property
@@ -141,7 +135,6 @@ _NO_LABELS: Mapping[str, str] = {}
 
 
 def problem_of(error: PetstoreError, labels: Mapping[str, str] = _NO_LABELS) -> Problem:
-    """Return what an error says about a form whose fields have these ``labels``, in order."""
     problems = [_problem(message, labels) for message in (error.message, *error.others)]
     order = ["", *labels]
     problems.sort(key=lambda each: order.index(each.field) if each.field in order else len(order))
@@ -296,10 +289,7 @@ class Field(NamedTuple):
         return line(getattr(resource, _in_snake_case(self.name)) or "")
 
     def typed(self, form: Form, prefix: str = "") -> str:
-        """Return what a person typed or picked, empty if the form lacks the field."""
         name = prefix + self.name
-        if not prefix and (instead := form.line(INSTEAD + name)):
-            return instead
         if self.control == "text":
             return form.text(name).replace("\r\n", "\n")  # browsers send these two for each
         return words(form.all(name)) if self.control in ("boxes", "lines") else form.line(name)
@@ -323,8 +313,6 @@ class Difference(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """The texts of the fields of a form, as it was opened and as it was sent."""
-
     opened: Texts
     typed: Texts
 
@@ -400,19 +388,10 @@ class FieldSet:
     def new(
         self, sent: Form, error: PetstoreError | None = None, defaults: Texts | None = None
     ) -> ShownForm:
-        """Return the form of a new resource: from the address, else the ``defaults``."""
         typed = self.typed(sent)
         if error is None and defaults:
             typed |= {name: text for name, text in defaults.items() if name not in sent.fields}
         return ShownForm(self.fields, typed, typed, problem=self.problem(error))
-
-    def as_new_resource(self, sent: Form, gone: NotFound) -> ShownForm:
-        """Return a form that changed what is ``gone`` as one that adds it again."""
-        edit = self.edit(sent)
-        if len(edit.opened) < len(self.fields) or not edit.opened.keys() & sent.fields.keys():
-            raise NotFound(gone.message)
-        typed = {**edit.opened, **edit.typed}
-        return ShownForm(self.fields, typed, typed)
 
     def shown(self, now: Texts, version: str, sent: Form, error: PetstoreError | None) -> ShownForm:
         """Return the form of a resource as it is ``now``, after the ``error`` that ``sent`` had."""

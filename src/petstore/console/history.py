@@ -1,4 +1,4 @@
-"""The history of a resource as its page shows it, and what everybody did: who changed what, when.
+"""The history of a resource as its page shows it, and of the store: who changed what, when.
 
 Both are pages of ``listEvents`` with the newest first, in words.
 """
@@ -12,18 +12,16 @@ from zoneinfo import ZoneInfo
 from markupsafe import Markup
 from msgspec import UNSET, json
 
-from petstore.categories.store import names_of_categories
 from petstore.clock import Milliseconds, milliseconds
 from petstore.console.numbers import money_in_words
 from petstore.console.page import HOME, PageRequest, Undo
 from petstore.console.templates import shown_time
 from petstore.errors import CursorExpired, InvalidParameter, NotFound
 from petstore.events.model import IN_FEED, Event, Position, author_text
-from petstore.events.store import orders_at
+from petstore.events.store import deliverers_of, orders_at
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.keys.store import names_of_callers
-from petstore.pets.store import names_of_pets
 
 ON_A_PAGE = 20
 """How many events a page of a history has."""
@@ -96,15 +94,8 @@ class History(NamedTuple):
             return self
         return self._replace(lines=[self.lines[0]._replace(undo=undo), *self.lines[1:]])
 
-    @property
-    def kind(self) -> str:
-        return self.resource.partition("/")[0]
-
     def change_of(self, member: str) -> HistoryLine | None:
         return next((line for line in self.lines if member in line.members), None)
-
-    def newest(self, *types: str) -> HistoryLine | None:
-        return next((line for line in self.lines[:1] if line.type in types), None)
 
 
 async def history_of(request: PageRequest, resource: str) -> History:
@@ -136,7 +127,6 @@ async def newest_acts(
     pages: int = 10,
     not_by: str = "",
 ) -> tuple[list[HistoryLine], str]:
-    """Read up to so many ``pages``, and return the last acts and the cursor before them."""
     events: list[PastEvent] = []
     acts: list[list[PastEvent]] = []
     for _ in range(pages):
@@ -176,11 +166,7 @@ def _request_of(event: PastEvent) -> object:
 
 
 def deleted_page(request: PageRequest, history: History, gone: NotFound) -> Response:
-    """Return the page of a resource that is gone, with its history if that is kept.
-
-    Raises:
-        NotFound: it is not: the resource may never have existed.
-    """
+    """Return the page of a resource that is gone, if it ever was: then its history is kept."""
     if not history.lines:
         raise NotFound(gone.message)
     path = request.home + request.head.path.removeprefix(HOME)
@@ -194,13 +180,12 @@ def deleted_page(request: PageRequest, history: History, gone: NotFound) -> Resp
 async def lines_of(
     request: PageRequest, events: Sequence[PastEvent], *, names_it: bool = False
 ) -> list[HistoryLine]:
-    store = request.services.store
     moved = [each for each in events if each.type == "pet.updated" and _is_move(each)]
     orders = await _orders_before(request, moved) if moved else {}
     ids = {value for each in events for value in _category_ids(each)}
-    categories = await names_of_categories(store, ids) if ids else {}
     begun = {each.data["petId"] for each in events if begins_order(each)}
-    pets = await names_of_pets(store, begun)
+    pets = {pet_id: pet.name for pet_id, pet in (await request.pets_of(begun)).items()}
+    categories = await request.category_names(ids)
     facts = SentenceFacts(request.home, request.time_zone, orders, categories, pets)
     names = await names_of(request, {each.actor for each in events})
     return [
@@ -215,6 +200,13 @@ async def lines_of(
         )
         for each in events
     ]
+
+
+async def sellers_of(request: PageRequest, orders: Collection[int]) -> dict[int, str]:
+    """Return who delivered orders, by their ids, as far as events are kept."""
+    found = await deliverers_of(request.services.store, orders)
+    names = await names_of(request, {*found.values()})
+    return {order_id: names[author] for order_id, author in found.items()}
 
 
 async def is_by_order(request: PageRequest, event: PastEvent) -> bool:
@@ -256,7 +248,7 @@ def _id_of(author: str) -> int:
     return int(author.partition("/")[2] or 0)
 
 
-# Events in words: what somebody did, as a sentence goes on after their name
+# Events in words: what was done, as a sentence goes on after a name
 
 _LABELS = {
     "categoryId": "category",
@@ -296,14 +288,7 @@ _VERBS = {
 _ACTIONS = {
     "key.rotated": Markup("gave {} a new token"),
     "key.unbanned": Markup("lifted the ban of {}"),
-    "person.invited": Markup("made a password link for {}"),
-}
-_STATES: dict[tuple[Any, Any], Markup] = {
-    ("invited", "active"): Markup("set the first password of {}"),
-    ("invited", "disabled"): Markup("disabled {}"),
-    ("active", "disabled"): Markup("disabled {}"),
-    ("disabled", "invited"): Markup("enabled {}"),
-    ("disabled", "active"): Markup("enabled {}"),
+    "person.invited": Markup("created a password link for {}"),
 }
 _BY_ORDER = {
     "order.placed": Markup("reserved {it} with {order}"),
@@ -312,12 +297,7 @@ _BY_ORDER = {
     "order.cancelled": Markup("cancelled {order}, so {it} is available again"),
     "order.lapsed": Markup("made {it} available again, because {order} lapsed"),
 }
-_MOVED: dict[tuple[Any, Any], Markup] = {
-    ("available", "sold"): Markup("sold {}"),
-    ("pending", "sold"): Markup("sold {}"),
-    ("pending", "available"): Markup("made {} available again"),
-    ("sold", "available"): Markup("made {} available again"),
-}
+_MOVED = {"sold": Markup("sold {}"), "available": Markup("made {} available again")}
 
 
 def past_event(event: Event) -> PastEvent:
@@ -327,7 +307,7 @@ def past_event(event: Event) -> PastEvent:
         event.resource,
         json.decode(event.data),
         None if event.previous is UNSET else json.decode(event.previous),
-        "service" if event.actor is UNSET else author_text(event.actor),
+        author_text(event.actor),
         event.request_id or None,
     )
 
@@ -343,7 +323,6 @@ class SentenceFacts(NamedTuple):
 
 
 def sentence(event: PastEvent, facts: SentenceFacts, *, names_it: bool = False) -> Markup:
-    """Return what was done, such as ``sold it``; with ``names_it`` it names the resource."""
     kind = event.resource.partition("/")[0]
     it = _link(event, facts) if names_it else _IT.get(kind, Markup("it"))
     told = _about_order(event, facts, it) or _about_caller(event, it)
@@ -368,21 +347,19 @@ def begins_order(event: PastEvent) -> bool:
 
 
 def _about_order(event: PastEvent, facts: SentenceFacts, it: Markup) -> Markup | None:
-    """Return what happened to an order, ``None`` if the members that changed say it."""
     if begins_order(event):
         pet = _pet(event.data.get("petId"), facts)
         if event.type == "order.placed":
             return Markup("placed {} for {}").format(it, pet)
         return Markup("sold {} with {}").format(pet, it)
     if event.type == "order.lapsed":
-        return Markup("cancelled {}, because nobody approved it in time").format(it)
+        return Markup("cancelled {}, because it was not approved in time").format(it)
     if event.type == "order.updated" and not event.previous:
         return Markup("changed the buyer or the note of {}").format(it)
     return None
 
 
 def _about_caller(event: PastEvent, it: Markup) -> Markup | None:
-    """Return what happened to a key or a person, ``None`` if the members that changed say it."""
     if event.type in _ACTIONS:
         return _ACTIONS[event.type].format(it)
     if event.type != "person.updated" or len(event.previous or ()) > 1:
@@ -396,8 +373,8 @@ def _about_caller(event: PastEvent, it: Markup) -> Markup | None:
         return None
     if is_own and event.previous["state"] == "invited":
         return Markup("set a password with a link")
-    move = _STATES.get((event.previous["state"], event.data["state"]))
-    return None if move is None else move.format(it)
+    done = "disabled" if event.data["state"] == "disabled" else "enabled"
+    return Markup("{} {}").format(done, it)
 
 
 def _told(members: Collection[str]) -> list[str]:
@@ -407,8 +384,8 @@ def _told(members: Collection[str]) -> list[str]:
 
 def _change(event: PastEvent, name: str, facts: SentenceFacts, it: Markup, of_it: Markup) -> Markup:
     before, after = (event.previous or {})[name], event.data.get(name)
-    if name == "status" and (before, after) in _MOVED:
-        return _MOVED[before, after].format(it)
+    if name == "status" and before and after in _MOVED:
+        return _MOVED[after].format(it)
     label = _LABELS.get(name, name)
     if after in _NONE:
         return Markup("removed the {}{}").format(label, of_it)

@@ -5,13 +5,11 @@ site below the same domain could set a cookie, but not one whose undo a person t
 """
 
 import asyncio
-import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property
 from hashlib import blake2b
 from hmac import compare_digest, digest
 from http import HTTPStatus
@@ -46,7 +44,6 @@ from petstore.errors import (
     PetstoreError,
     PreconditionFailed,
 )
-from petstore.events.model import Author
 from petstore.http.messages import Request, Response
 from petstore.interface.authentication import require_network, require_scope
 from petstore.interface.idempotency import request_digest
@@ -101,8 +98,6 @@ _PURPOSE = b"petstore console notice"
 _SIGNATURE_LENGTH = 32
 # The header of a response must fit the 4 KiB that proxies have for it.
 _MAX_SIGNED = 3072
-# What a few kilobytes could grow to, when they are decompressed, is bounded.
-_MAX_TEXT = 64 * 1024
 
 _FAULT = 500
 _TITLES = {
@@ -113,7 +108,7 @@ _TITLES = {
     405: "This page can't be opened directly",
     408: "That took too long",
     409: "That is not possible now",
-    412: "Somebody else changed this meanwhile",
+    412: "Another user changed this",
     413: "That is too large",
     415: "This is not a form",
     429: "Too many requests",
@@ -124,7 +119,7 @@ _TEXTS = {
     401: "Your session has ended. Sign in again.",
     405: "Go back to the page with the form, and send it from there.",
     408: "What you sent did not arrive in time, and nothing was changed. Send it again.",
-    415: "The console takes what its own forms send, and nothing else.",
+    415: "Send it with a form of the console.",
     503: "Its database does not respond. Wait a moment, and try again.",
 }
 # A browser would ask for a name and a password, or not understand it.
@@ -161,16 +156,12 @@ def _cookie_name(name: str, root: str) -> str:
 
 
 class Undo(Struct, frozen=True):
-    """A form that undoes a change: the page that takes it, and its fields with their values."""
-
     path: str
     fields: Mapping[str, str] = {}
     label: str = _UNDO
 
 
 class Notice(Struct, frozen=True):
-    """A sentence about what was done, perhaps with a way back."""
-
     text: str
     undo: Undo | None = None
 
@@ -185,11 +176,9 @@ def change_notice(name: str, done: str, undo: Undo, pressed: str) -> Notice:
 
 def sign_notice(notice: Notice, secret: bytes) -> str:
     """Return a notice as the value of its cookie; if it is too long, without its undo."""
-    text = msgspec.json.encode(notice)
-    record = zlib.compress(text)
+    record = msgspec.json.encode(notice)
     signed = urlsafe_b64encode(_signature(record, secret) + record).decode("ascii")
-    is_too_long = len(signed) > _MAX_SIGNED or len(text) > _MAX_TEXT
-    if is_too_long and notice.undo is not None:
+    if len(signed) > _MAX_SIGNED and notice.undo is not None:
         return sign_notice(replace(notice, undo=None), secret)
     return signed
 
@@ -200,9 +189,8 @@ def read_notice(signed: str, secret: bytes) -> Notice | None:
         signature, record = value[:_SIGNATURE_LENGTH], value[_SIGNATURE_LENGTH:]
         if not compare_digest(signature, _signature(record, secret)):
             return None
-        text = zlib.decompressobj().decompress(record, _MAX_TEXT)
-        return msgspec.json.decode(text, type=Notice)
-    except (ValueError, zlib.error, msgspec.MsgspecError):  # or it is not in base64
+        return msgspec.json.decode(record, type=Notice)
+    except (ValueError, msgspec.MsgspecError):  # or it is not in base64
         return None
 
 
@@ -233,20 +221,17 @@ class ConsolePage:
     has_file: bool = False
     has_secret: bool = False
 
-    @cached_property
-    def has_id(self) -> bool:
-        """Whether the parameter of the path is an id of the store, such as ``{petId}``."""
-        return "Id}" in self.path
-
     @property
     def takes_files(self) -> bool:
         return self.has_file and self.method == "POST" and self.max_bytes > MAX_FORM
 
 
-def executes(operation_id: str, told: str, back: str) -> Handler:
+def executes(operation_id: str, told: str, back: str = "") -> Handler:
+    """Return the handler of a button; it leads ``back``, else to the page of the resource."""
+
     async def handler(request: "PageRequest") -> Response:
         await request.execute(operation_id)
-        return await request.redirect(back.format(request.path_id), Notice(told))
+        return await request.redirect(back or request.own_path, Notice(told))
 
     return handler
 
@@ -292,21 +277,18 @@ class PageRequest(Struct):
         return self.parameters[0] if self.parameters else ""
 
     @property
-    def author(self) -> Author:
-        return Author(self.caller.actor, self.id)
-
-    @property
     def home(self) -> str:
         return urlsplit(self.root).path + HOME
 
     @property
-    def is_refresh(self) -> bool:
-        return b"console-refresh" in self.head.fields
+    def own_path(self) -> str:
+        """The page of the resource that the request is about, such as ``/keys/3``."""
+        kind = self.head.path.removeprefix(f"{HOME}/").partition("/")[0]
+        return f"/{kind}/{self.path_id}" if self.path_id else f"/{kind}"
 
     @property
-    def is_head(self) -> bool:
-        """Whether only the head of the response is sent: no file is written for it."""
-        return self.head.method == "HEAD"
+    def is_refresh(self) -> bool:
+        return b"console-refresh" in self.head.fields
 
     @property
     def time_zone(self) -> ZoneInfo:
@@ -454,7 +436,6 @@ class PageRequest(Struct):
     def _idempotent(
         self, operation: Operation, call: Call[Any, Any], once: str
     ) -> IdempotentRequest:
-        """Return the request of a form whose hidden field has ``once``."""
         ids = dict(zip(operation.parameters, (call.path_id, call.child_id), strict=False))
         path = f"{BASE}{operation.path}".format_map(ids)
         sent = call.body.digest if isinstance(call.body, FileBody) else call.body
@@ -494,7 +475,7 @@ class PageRequest(Struct):
         """Change a resource that is used meanwhile, and return it as it was and as it is.
 
         Its version is another one with each use: perhaps since it was read, too. Then this begins
-        again, and raises ``PreconditionFailed`` only for what somebody has changed.
+        again, and raises ``PreconditionFailed`` only for what others changed.
         """
         for _ in range(_ATTEMPTS - 1):
             with suppress(PreconditionFailed):
@@ -509,15 +490,16 @@ class PageRequest(Struct):
         return before.value, changed.value
 
     async def tell_change(
-        self, path: str, name: str, before: Texts, now: Texts, version: str = ""
+        self, name: str, before: Texts, now: Texts, version: str = ""
     ) -> Response:
-        """Return 303 to the page of what was changed, which says so and can undo it."""
-        undo = Undo(path, undo_fields(before, now, version))
+        undo = Undo(self.own_path, undo_fields(before, now, version))
         pressed = self.form.text("undo")
-        return await self.redirect(path, change_notice(name, f"{name} is changed.", undo, pressed))
+        return await self.back(change_notice(name, f"{name} is changed.", undo, pressed))
+
+    async def back(self, notice: Notice) -> Response:
+        return await self.redirect(self.own_path, notice)
 
     async def redirect(self, path: str, notice: Notice | None = None) -> Response:
-        """Return 303 to a page below ``HOME``, which then shows ``notice``."""
         response = redirect(f"{self.home}{path}")
         if notice is None:
             return response
@@ -537,7 +519,7 @@ def redirect(target: str) -> Response:
 def operation_in_words(operation_id: str | None) -> str:
     """Return what an operation does; a later or an earlier version may have others."""
     if operation_id is None:
-        return "A path or a method that there is not"
+        return "Unknown path or method"
     operation = _BY_ID.get(operation_id)
     if operation is None:
         return operation_id
@@ -569,7 +551,6 @@ def failure_of(error: PetstoreError, request_id: str) -> PageFailure:
 
 
 def with_error(response: Response, error: PetstoreError) -> Response:
-    """Return a page with the header fields of an error, which the log also learns of."""
     headers = [
         f"{name.lower()}: {value}".encode("latin-1")
         for name, value in error.headers.items()

@@ -40,9 +40,6 @@ _LEFT_BY = {
     "true": "You are signed out.",
     "rotated": "The old token has ended, and this session with it. Sign in with the new token.",
 }
-# The page of a link has the secret in its address, which is told to nobody; see the Referrer-Policy
-# of the other pages for why it is not "no-referrer".
-_ORIGIN_ONLY = b"referrer-policy: strict-origin"
 _KNOWN = "petstore_known"
 # The first sign that is there counts: most browsers also name those that they are like.
 _BROWSERS = (
@@ -75,7 +72,6 @@ async def sign_in_page(
     problem: str = "",
     typed: Form = EMPTY,
 ) -> Response:
-    """Return the page that signs a person in and leads to ``wanted``; it keeps ``again``."""
     left_by = request.form.text(_LEFT)
     has_left = left_by in _LEFT_BY
     return request.page(
@@ -180,16 +176,9 @@ def _problem_of(request: PageRequest, error: PetstoreError) -> str:
     )
 
 
-def told_to_nobody(page: Response) -> Response:
-    """Return a page whose address has a secret: no other page learns it as its referrer."""
-    headers = [line for line in page.headers if not line.startswith(b"referrer-policy:")]
-    return replace(page, headers=[*headers, _ORIGIN_ONLY])
-
-
 def signed_in(
     request: PageRequest, found: SignedIn, notice: Notice | None = None, wanted: str = ""
 ) -> Response:
-    """Return the page that a person wanted, with the cookies of the session and the browser."""
     request.signed_in = found.caller
     again, root = kept_in(request.form), request.root
     if again is None:

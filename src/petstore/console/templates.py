@@ -3,7 +3,7 @@
 import gzip
 import re
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, cached_property, partial
@@ -39,8 +39,9 @@ _HEADERS: Headers = [
     b"content-type: text/html; charset=utf-8",
     b"cache-control: no-store",
     b"content-security-policy: " + _POLICY,
-    # Without a referrer the browser would send no Origin with a form either.
-    b"referrer-policy: same-origin",
+    # Without a referrer the browser would send no Origin with a form either. An address may have a
+    # secret, which no other page must learn.
+    b"referrer-policy: strict-origin",
     b"cross-origin-opener-policy: same-origin",
     b"cross-origin-resource-policy: same-origin",
     b"x-frame-options: DENY",
@@ -101,7 +102,9 @@ class Templates:
         environment.globals["asset"] = lambda name: f"assets/{self._assets[name].name}"
         environment.globals["once"] = secrets.token_urlsafe
         environment.filters.update(
-            rights=_rights,
+            rights=lambda scopes: "; ".join(
+                words for scope, words in SCOPE_WORDS.items() if scope in scopes
+            ),
             time=partial(shown_time, zone=self._zone),
             day=_day,
             ago=_ago,
@@ -111,7 +114,9 @@ class Templates:
             grouped=grouped,
             isolated=isolated,
             begun=begun,
-            breakable=_breakable,
+            breakable=lambda text: Markup("<wbr>").join(
+                re.findall(r"[^@/.,;]*[@/.,;]*", text)[:-1]
+            ),
         )
         return environment
 
@@ -120,10 +125,6 @@ class Templates:
 def templates(zone: ZoneInfo) -> Templates:
     """Return the templates of this process: each is compiled once, whatever serves it."""
     return Templates(zone)
-
-
-def _breakable(text: str) -> Markup:
-    return Markup("<wbr>").join(re.findall(r"[^@/.,;]*[@/.,;]*", text)[:-1])
 
 
 def begun(text: str) -> str:
@@ -151,11 +152,10 @@ def shown_time(moment: datetime | str | Milliseconds, zone: ZoneInfo) -> Markup:
         moment = datetime.fromisoformat(moment)
     with suppress(OverflowError):  # the first or the last day of the calendar keeps its zone
         moment = moment.astimezone(UTC)
-    machine = moment.isoformat(timespec="seconds").replace("+00:00", "Z")
     local = local_time(moment, zone)
     shown = f"{local.day} {local:%b %Y, %H:%M}"
     # Neither can have markup, and escaping them takes longer than all the rest.
-    return Markup(f'<time datetime="{machine}">{shown}</time>')  # noqa: S704
+    return Markup(f'<time datetime="{_machine(moment)}">{shown}</time>')  # noqa: S704
 
 
 def _day(day: date | str) -> Markup | str:
@@ -179,17 +179,17 @@ def ago_in_words(span: Milliseconds) -> str:
 def _ago(moment: datetime | Milliseconds, now: Milliseconds) -> Markup:
     if isinstance(moment, datetime):
         moment = milliseconds(moment)
-    machine = utc(moment).isoformat(timespec="seconds").replace("+00:00", "Z")
-    return Markup(f'<time datetime="{machine}" data-ago>{ago_in_words(now - moment)}</time>')  # noqa: S704 - no markup
+    machine, ago = _machine(utc(moment)), ago_in_words(now - moment)
+    return Markup(f'<time datetime="{machine}" data-ago>{ago}</time>')  # noqa: S704 - no markup
+
+
+def _machine(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _until(moment: datetime, now: datetime) -> Markup:
-    machine = moment.isoformat(timespec="seconds").replace("+00:00", "Z")
-    return Markup(f'<time datetime="{machine}" data-until>{duration(moment - now)} left</time>')  # noqa: S704 - no markup
-
-
-def _rights(scopes: Collection[str]) -> str:
-    return "; ".join(words for scope, words in SCOPE_WORDS.items() if scope in scopes)
+    machine, left = _machine(moment), duration(moment - now)
+    return Markup(f'<time datetime="{machine}" data-until>{left} left</time>')  # noqa: S704 - no markup
 
 
 def _number(number: int) -> Markup:

@@ -69,10 +69,11 @@ async def read_page(
     those allowed. The last filter may be a ``Below``. The first column of ``select`` is the id, and
     ids begin at 1.
     """
-    column, below = _below(filters)
+    kinds, parameters, column, below = _bound(filters)
     if below is not None and newest_first:
         after = below.end if after is None else min(after, below.end)
-    kinds, parameters = _bound(filters, after)
+    if after is not None:
+        parameters.append(after)
     if below is not None:
         parameters += [below.value] if newest_first else [below.end, below.value]
     sql = _page_sql(
@@ -82,15 +83,16 @@ async def read_page(
         is_short=limit <= SHORT,
         below=column,
     )
+    parameters.append(limit + 1)
     # One row more than the page holds shows whether there is a next page.
-    rows = await reader.read(Statement(sql, (*parameters, limit + 1), name=name))
+    rows = await reader.read(Statement(sql, parameters, name=name))
     next_after = rows[limit - 1][0] if len(rows) > limit else None
     beyond = None if next_after is None else rows[limit][0]
     if newest_first:
         ids = range(beyond or 0, LAST_ID + 1 if after is None else after)
     else:
         ids = range((after or 0) + 1, (LAST_ID if beyond is None else beyond) + 1)
-    return Page([item_of(row) for row in rows[:limit]], next_after, ids)
+    return Page([*map(item_of, rows[:limit])], next_after, ids)
 
 
 async def read_count(
@@ -102,8 +104,9 @@ async def read_count(
     limit: int,
 ) -> int:
     """Return how many items ``read_page`` would return; ``select`` selects the id alone."""
-    kinds, parameters = _bound(filters, after)
-    column, below = _below(filters)
+    kinds, parameters, column, below = _bound(filters)
+    if after is not None:
+        parameters.append(after)
     if below is not None:
         parameters += [below.end, below.value]
     page = _page_sql(select, kinds, "LIMIT ?", has_start=after is not None, below=column)
@@ -111,28 +114,26 @@ async def read_count(
     return int((await reader.read(Statement(sql, (*parameters, limit), name=name)))[0][0])
 
 
-def _below(filters: Mapping[str, Filter]) -> tuple[str, Below | None]:
-    found = ((column, wanted) for column, wanted in filters.items() if isinstance(wanted, Below))
-    return next(found, ("", None))
-
-
 def _bound(
-    filters: Mapping[str, Filter], after: int | None
-) -> tuple[tuple[_Kind, ...], list[Value]]:
+    filters: Mapping[str, Filter],
+) -> tuple[tuple[_Kind, ...], list[Value], str, Below | None]:
     kinds: list[_Kind] = []
     parameters: list[Value] = []
+    below_column, below = "", None
     for column, wanted in filters.items():
+        if wanted is UNSET:
+            continue
         if isinstance(wanted, _SINGLE):
             kinds.append((column, type(wanted)))
             parameters.append(wanted)
         elif wanted is None:
             kinds.append((column, None))
-        elif wanted is not UNSET and not isinstance(wanted, Below):
+        elif isinstance(wanted, Below):
+            below_column, below = column, wanted
+        else:
             kinds.append((column, len(wanted)))
             parameters += wanted
-    if after is not None:
-        parameters.append(after)
-    return tuple(kinds), parameters
+    return tuple(kinds), parameters, below_column, below
 
 
 @lru_cache(maxsize=1024)

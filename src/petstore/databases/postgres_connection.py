@@ -13,7 +13,7 @@ import asyncpg  # type: ignore[import-untyped]
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Duplicate, unavailable
 from petstore.errors import Unavailable, UnusableDatabase
-from petstore.server_urls import POSTGRES_EXPECTED, postgres_url
+from petstore.settings import POSTGRES_EXPECTED, postgres_url
 
 Connection: TypeAlias = Any  # asyncpg has no types
 

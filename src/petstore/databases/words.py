@@ -4,7 +4,7 @@ A table of words has a row for each beginning of a word (``petstore.domain.words
 what begins with a text is one range of its key, by the ids of the items.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
@@ -19,8 +19,8 @@ from petstore.databases.pages import (
     limited_subquery,
     opaque_parameter,
 )
-from petstore.domain.rows import RowMapping
-from petstore.domain.words import MAX_TERM, finds, terms_of, typed_words, words_of
+from petstore.domain.decoding import RowMapping
+from petstore.domain.words import finds, indexed_beginning, terms_of, typed_words, words_of
 from petstore.time_slices import TimeSlices
 
 S = TypeVar("S", bound=Struct)
@@ -29,8 +29,8 @@ MAX_SCANNED = 2_000
 """The most items that one page of a search looks at."""
 
 _CHUNK = 200
-# A statement of so many takes some milliseconds, in which nothing else runs.
-_AT_ONCE = 1_000
+# A statement for so many items may take some milliseconds, in which nothing else runs.
+_AT_ONCE = 10
 
 
 class WordIndex(NamedTuple, Generic[S]):
@@ -41,14 +41,16 @@ class WordIndex(NamedTuple, Generic[S]):
     mapping: RowMapping[S]
     text_of: Callable[[S], str]
 
-    def add(self, terms: Iterable[tuple[int, Collection[str]]]) -> Iterator[Statement]:
-        """Yield what adds the terms of items, each with its id."""
-        pairs = ((term, item_id) for item_id, some in terms for term in some)
-        while some := [*islice(pairs, _AT_ONCE)]:
+    def add(self, terms: Mapping[int, Collection[str]]) -> Iterator[Statement]:
+        """Yield what adds the terms of items, by the id of each."""
+        items = iter(terms.items())
+        while some := dict(islice(items, _AT_ONCE)):
             yield Statement(
-                f"INSERT INTO {self.table} SELECT value ->> 0, CAST(value ->> 1 AS BIGINT) FROM"  # noqa: S608
-                " /*sqlite*/ json_each(?1) WHERE true /*end*/"
-                " /*pg json_array_elements(CAST(?1 AS JSON)) */ ON CONFLICT DO NOTHING",
+                f"INSERT INTO {self.table} SELECT term.value, CAST(item.key AS BIGINT) FROM"  # noqa: S608
+                " /*sqlite*/ json_each(?1) AS item, json_each(item.value) AS term"
+                " WHERE true /*end*/"
+                " /*pg json_each(CAST(?1 AS JSON)) AS item,"
+                " json_array_elements_text(item.value) AS term */ ON CONFLICT DO NOTHING",
                 (json.encode(some).decode(),),
                 deferrable=True,
                 name=f"insert_{self.table}",
@@ -69,7 +71,8 @@ class WordIndex(NamedTuple, Generic[S]):
         """Change the words of an item from those of a text to those of another one; "" has none."""
         old, new = (dict.fromkeys(terms_of(text) if text else ()) for text in (before, after))
         yield from self.remove(item_id, old.keys() - new)
-        yield from self.add([(item_id, new.keys() - old)])
+        if added := new.keys() - old:
+            yield from self.add({item_id: [*added]})
 
     async def search(
         self,
@@ -85,11 +88,11 @@ class WordIndex(NamedTuple, Generic[S]):
         have fewer than ``limit``, even none, while there is a next one.
         """
         typed = typed_words(text)
-        terms = [*dict.fromkeys(word[:MAX_TERM] for word in typed)]
+        terms = [*dict.fromkeys(map(indexed_beginning, typed))]
         if not terms:
             return Page([], None)
         # One more than the page holds shows whether there is a next one.
-        is_exact = admits is None and len(typed) == 1
+        is_exact = admits is None and typed == terms
         size, last = limit + 1 if is_exact else _CHUNK, after or 0
         term = terms[0] if len(terms) == 1 else await self._rarest(store, terms, last)
         items, slices = list[S](), TimeSlices()

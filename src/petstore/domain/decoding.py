@@ -1,23 +1,25 @@
-"""Text and JSON decoded to typed structs, with a message that says what was expected.
+"""Text, JSON and rows decoded to typed structs; a message says what was expected.
 
 msgspec alone would skip invalid UTF-8 in members it ignores, and decode 9007199254740993.0 to the
 integer before it.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
-from typing import Any, TypeAlias, TypeVar, cast, get_args, get_origin
+from typing import Any, Generic, TypeAlias, TypeVar, cast, get_args, get_origin
 
 import msgspec
-from msgspec import inspect
+from msgspec import UNSET, Struct, inspect
 from msgspec.structs import astuple, fields
 
+from petstore.clock import milliseconds, utc
 from petstore.domain.fields import Moment
 from petstore.errors import InvalidBody, PetstoreError
 
 T = TypeVar("T")
+S = TypeVar("S", bound=Struct)
 
 MAX_ITEMS = 100
 """The items of the longest body or page, and more than any other list has."""
@@ -289,3 +291,63 @@ def _annotated(struct: type) -> dict[str, inspect.Metadata]:
 def _metadata(kind: inspect.Type) -> inspect.Metadata:
     options = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
     return next(option for option in options if isinstance(option, inspect.Metadata))
+
+
+# Rows of a database as structs: a column for each field, in the order of the fields.
+
+
+class RowMapping(Generic[S]):
+    """How the structs of a kind are stored: a field that is not set is NULL.
+
+    A moment is stored in milliseconds, or with its offset if it is one of the ``texts``. Fields
+    that follow from others are ``computed``, each by its SQL. ``columns`` are for a SELECT.
+    """
+
+    def __init__(
+        self,
+        kind: type[S],
+        *,
+        texts: Collection[str] = (),
+        computed: Mapping[str, str] | None = None,
+    ) -> None:
+        self._kind = kind
+        sql = computed or {}
+        columns = (
+            f"{sql[name]} AS {name}" if name in sql else name for name in kind.__struct_fields__
+        )
+        self.columns = ", ".join(columns)
+        self._decoders: list[tuple[int, Callable[[Any], Any] | None]] = []
+        self._encoders: dict[str, Callable[[Any], int | str]] = {}
+        for place, (field, of) in enumerate(
+            zip(fields(kind), field_types(kind).values(), strict=True)
+        ):
+            decode: Callable[[Any], Any] | None = None
+            if isinstance(of, inspect.DateTimeType):
+                is_text = field.name in texts
+                decode = datetime.fromisoformat if is_text else utc
+                self._encoders[field.name] = datetime.isoformat if is_text else milliseconds
+            elif isinstance(of, inspect.BoolType):
+                decode = bool
+            if decode is not None or not field.required:
+                self._decoders.append((place, decode))
+        self._converts = any(decode for _, decode in self._decoders)
+
+    def read(self, row: Sequence[Any]) -> S:
+        if not self._converts and None not in row:
+            return self._kind(*row)
+        values = [*row]
+        for place, decode in self._decoders:
+            if (value := values[place]) is None:
+                values[place] = UNSET
+            elif decode is not None:
+                values[place] = decode(value)
+        return self._kind(*values)
+
+    def values(self, item: Struct, names: Sequence[str]) -> list[Any]:
+        values = [getattr(item, name) for name in names]
+        for place, name in enumerate(names if self._converts or UNSET in values else ()):
+            if values[place] is UNSET:
+                values[place] = None
+            elif name in self._encoders:
+                values[place] = self._encoders[name](values[place])
+        return values

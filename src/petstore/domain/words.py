@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import TypeAlias
 from unicodedata import category, combining, normalize
 
 from petstore.time_slices import TimeSlices
@@ -10,8 +11,8 @@ from petstore.time_slices import TimeSlices
 MAX_WORDS = 8
 """How many words of a name are searched; those after them are as if they were not there."""
 
-MAX_TERM = 12
-"""The most characters of a term: of a longer word, an item is compared with the rest of it."""
+TERM_SIZES = (1, 2, 3, 4, 6, 8, 12)
+"""How long the indexed beginnings of a word are. Each costs a row, so others are compared."""
 
 # Places inside words where one may begin to type: behind a hyphen, or anywhere in Chinese.
 _MAX_INNER = 16
@@ -44,6 +45,9 @@ _WITHOUT_SPACES = re.compile(
 )
 _SPACE = re.compile(r"[\0-\x20\s]+")
 
+_Word: TypeAlias = tuple[str, list[int]]
+"""A word, and the places inside it where one may begin to type."""
+
 
 def typed_words(text: str) -> list[str]:
     """Return the words of a text that is searched for, without what stands between their letters.
@@ -59,12 +63,7 @@ def words_of(name: str) -> list[str]:
     That is behind punctuation, at a change between letters and symbols such as emoji, and at any
     letter of a script without spaces: O'Brien is ``obrien`` and ``brien``.
     """
-    words, inner = list[str](), _MAX_INNER
-    for word, starts in _words(name):
-        words.append(word)
-        words += [word[start:] for start in starts[:inner]]
-        inner -= len(starts[:inner])
-    return words
+    return _with_inner(_words(name))
 
 
 def finds(typed: Sequence[str], words: Sequence[str]) -> bool:
@@ -74,14 +73,21 @@ def finds(typed: Sequence[str], words: Sequence[str]) -> bool:
 
 def terms_of(name: str) -> list[str]:
     """Return what the index has of a name: the beginnings of its words, and the whole."""
-    words = words_of(name)
-    terms = {word[:size]: None for word in words for size in range(1, len(word[:MAX_TERM]) + 1)}
-    return [*terms, whole_term(name)]
+    words = _words(name)
+    terms = {
+        word[:size]: None for word in _with_inner(words) for size in TERM_SIZES if size <= len(word)
+    }
+    return [*terms, _whole(words)]
+
+
+def indexed_beginning(word: str) -> str:
+    """Return the longest beginning of a word that the index has."""
+    return word[: max(size for size in TERM_SIZES if size <= len(word))]
 
 
 def whole_term(name: str) -> str:
     """Return the term of a whole name. No beginning of a word begins with a space."""
-    return f" {'|'.join(typed_words(name))[:_MAX_WHOLE]}"
+    return _whole(_words(name))
 
 
 async def terms_of_each(names: Iterable[str]) -> dict[str, list[str]]:
@@ -96,8 +102,23 @@ async def terms_of_each(names: Iterable[str]) -> dict[str, list[str]]:
     return terms
 
 
-def _words(text: str) -> list[tuple[str, list[int]]]:
-    """Return each word, and the places inside it where one may begin to type."""
+def _whole(words: Iterable[_Word]) -> str:
+    return f" {'|'.join([word for word, _ in words])[:_MAX_WHOLE]}"
+
+
+def _with_inner(divided: Iterable[_Word]) -> list[str]:
+    words, inner = list[str](), _MAX_INNER
+    for word, starts in divided:
+        words.append(word)
+        if starts:
+            words += [word[start:] for start in starts[:inner]]
+            inner -= len(starts[:inner])
+    return words
+
+
+def _words(text: str) -> list[_Word]:
+    if text.isalnum() and text.isascii():
+        return [(text.lower(), [])]
     folded = text.lower() if text.isascii() else _folded(text)
     chunks = [*filter(None, _SPACE.split(folded))] or _SPACE.split(text.strip())
     words = [each for chunk in chunks if (each := _divided(chunk))[0]]

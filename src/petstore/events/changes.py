@@ -1,10 +1,10 @@
 """The latest changes, and which pages of a list they show on: others need not be read again."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from itertools import islice, product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import UNSET, json
 
@@ -27,6 +27,8 @@ _SELECT = (
     "SELECT * FROM events_outbox ORDER BY position LIMIT ?2) AS recorded */"
 )
 _decode = json.Decoder().decode
+_Source: TypeAlias = tuple[object, ...]
+"""A kind of resources, and the values of the filters of its list."""
 
 
 class PageRange(NamedTuple):
@@ -36,7 +38,7 @@ class PageRange(NamedTuple):
     next page: without that, it would be the last page.
     """
 
-    source: str
+    source: _Source
     ids: range
 
     @classmethod
@@ -46,8 +48,7 @@ class PageRange(NamedTuple):
         ``filters`` are those of the list, unset ones too: status and category of pets, status
         and pet of orders.
         """
-        named = zip(_FILTERS[kind], filters, strict=True)
-        return cls(_source(kind, (None if value is UNSET else value for _, value in named)), ids)
+        return cls((kind, *(None if value is UNSET else value for value in filters)), ids)
 
 
 class RecentChanges:
@@ -63,7 +64,7 @@ class RecentChanges:
         self._turns = self._forgotten = 0
         self.count = 0  # the number of the changes that are known, with forgotten ones
         self.is_current = False  # whether no client that is served now could know of a later change
-        self._changed: dict[str, list[tuple[int, int]]] = {}
+        self._changed: dict[_Source, list[tuple[int, int]]] = {}
 
     async def catch_up(self) -> int:
         """Learn of every change committed until now; return ``count``.
@@ -149,10 +150,6 @@ class RecentChanges:
         }
 
 
-def _sources(kind: str, item: Mapping[str, Any]) -> set[str]:
-    values = (item.get(name) for name in _FILTERS.get(kind, ()))
-    return {_source(kind, chosen) for chosen in product(*((value, None) for value in values))}
-
-
-def _source(kind: str, filters: Iterable[object]) -> str:
-    return "/".join((kind, *("" if value is None else str(value) for value in filters)))
+def _sources(kind: str, item: Mapping[str, Any]) -> set[_Source]:
+    values = ((item.get(name), None) for name in _FILTERS.get(kind, ()))
+    return {(kind, *chosen) for chosen in product(*values)}

@@ -20,8 +20,6 @@ _Newest: TypeAlias = dict[tuple[str, int | None], int]
 
 
 class Client(Protocol):
-    """A waiting client; ``on_lost`` is called when it disconnects."""
-
     on_lost: Callable[[], object] | None
 
 
@@ -58,7 +56,7 @@ class Feed:
     async def wait(
         self, after: int, wanted: EventFilter, seconds: float, client: Client | None = None
     ) -> bool:
-        """Wait for a wanted event after the place ``after``; return whether there may be one."""
+        """Wait for a wanted event after the position ``after``; return whether there may be one."""
         if self._is_released:
             return False
         woken = asyncio.get_running_loop().create_future()
@@ -86,8 +84,8 @@ class Feed:
             with suppress(Unavailable):
                 await self._publish()
 
-    def look_at_callers(self) -> None:
-        """Let all who wait check whether they may still read: a key or a person has changed."""
+    def recheck_callers(self) -> None:
+        """Make all waiting clients check their rights again: a key or a person has changed."""
         self._has_changed_callers = True
 
     def release(self) -> None:
@@ -105,13 +103,13 @@ class Feed:
     async def _watch(self) -> None:
         try:
             while self._waiters:
-                with suppress(Unavailable):  # the next look may work; else they wait in vain
-                    await self._look()
+                with suppress(Unavailable):  # the next poll may work
+                    await self._poll()
                 await asyncio.sleep(self._seconds)
         finally:
             self._watching = None
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         seen = self._seen
         if self._has_changed_callers:
             self._has_changed_callers = False

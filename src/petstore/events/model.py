@@ -47,15 +47,11 @@ KeyEventType: TypeAlias = Literal[
 ]
 """The types of events that only the owner of the key they concern can read."""
 
-EventType: TypeAlias = ResourceEventType | AdminEventType | KeyEventType
+EventType: TypeAlias = Literal[ResourceEventType, AdminEventType, KeyEventType]
 
 ADMIN_EVENT_TYPES: tuple[AdminEventType, ...] = get_args(AdminEventType)
 
-EVENT_TYPES: tuple[EventType, ...] = (
-    *get_args(ResourceEventType),
-    *ADMIN_EVENT_TYPES,
-    *get_args(KeyEventType),
-)
+EVENT_TYPES: tuple[EventType, ...] = get_args(EventType)
 ADMINISTRATORS: dict[Environment, int] = {"production": -1, "staging": -2}
 """The ``key_id`` of events that the callers with ``keys:admin`` of an environment can read."""
 
@@ -108,7 +104,7 @@ SERVICE = Author("service")  # such as the lapse of a reservation
 OPERATOR = Author("operator")  # a command beside the database
 
 
-class Event(Struct, frozen=True):
+class Event(Struct, frozen=True, kw_only=True):
     """Something that happened. ``previous`` is absent where something began or ended."""
 
     id: Annotated[str, Meta(description="Unique, and the same in the feed and in every delivery.")]
@@ -126,7 +122,7 @@ class Event(Struct, frozen=True):
         Meta(
             ge=1,
             le=INT64_MAX,
-            description="The place among all events of the store, without gaps.",
+            description="The position among all events of the store, without gaps.",
             extra_json_schema={"format": "int64"},
         ),
     ]
@@ -152,7 +148,7 @@ class Event(Struct, frozen=True):
         ]
         | UnsetType
     ) = UNSET
-    actor: Annotated[Actor, Meta(description="Who caused it.")] | UnsetType = UNSET
+    actor: Annotated[Actor, Meta(description="Who caused it.")]
     request_id: (
         Annotated[
             str, Meta(description="The `X-Request-Id` of the request that caused it, if one did.")
@@ -162,9 +158,9 @@ class Event(Struct, frozen=True):
 
 
 def readable_by(caller: str, webhook: str, event: str = "") -> str:
-    """Return the SQL condition that an ``event`` is not for others than the caller of a webhook.
+    """Return the SQL condition that no other caller alone may read an ``event`` of a webhook.
 
-    Both are ids. Whether the caller may read its type is another question.
+    ``caller`` and ``webhook`` are ids. It does not check the type of the event.
     """
     environments = " ".join(
         f"WHEN '{name}' THEN {key_id}" for name, key_id in ADMINISTRATORS.items()
@@ -174,10 +170,10 @@ def readable_by(caller: str, webhook: str, event: str = "") -> str:
 
 
 class Position(NamedTuple):
-    """A place in the feed: behind the event of this ``sequence``, or before all others at 0.
+    """A position in the feed: after the event of this ``sequence``, or before all others at 0.
 
-    ``mark`` is part of that event's id. After an older backup was restored, another event takes
-    the same place, and its mark differs.
+    ``mark`` is part of that event's id. After an older backup was restored, another event gets
+    the same sequence, and its mark differs.
     """
 
     sequence: int
@@ -250,7 +246,7 @@ def readable_types(scopes: frozenset[Scope]) -> frozenset[EventType]:
 
 
 def key_ids_of(caller: Caller) -> tuple[int, int]:
-    """Return the ``key_id`` of the events for some callers alone that this one may read."""
+    """Return the values of ``key_id`` in the restricted events that a caller can read."""
     administers = "keys:admin" in caller.scopes
     return caller.id, ADMINISTRATORS[caller.environment] if administers else caller.id
 

@@ -11,7 +11,6 @@ from petstore.databases.contract import Reader
 from petstore.domain.decoding import integer_in
 from petstore.domain.fields import INT64_MAX
 from petstore.errors import CursorExpired, InvalidParameter, MissingScope
-from petstore.events.examples import example_of
 from petstore.events.model import (
     EVENT_TYPES,
     IN_FEED,
@@ -142,7 +141,6 @@ async def _list(context: Context, call: Call[None, ListEventsQuery]) -> Result[l
 
 
 async def _list_newest(context: Context, query: ListEventsQuery) -> Result[list[Event]]:
-    """List the newest events first, which begins with what is committed by now."""
     if query.wait:
         msg = "wait: expected no wait together with sort=-sequence"
         raise InvalidParameter(msg)
@@ -186,7 +184,6 @@ def _wanted(query: ListEventsQuery, caller: Caller) -> EventFilter:
 async def _search(
     context: Context, wanted: EventFilter, start: Position | None, query: ListEventsQuery
 ) -> FeedPage:
-    """Read until there is an event, the feed ends, or enough was searched for one request."""
     read = partial(read_events, newest_first=query.sort == "-sequence")
     page = await read(context.services.store, wanted, start, query.limit)
     for _ in range(_MAX_SEARCHES):
@@ -196,6 +193,18 @@ async def _search(
         page = await read(context.services.store, wanted, page.position, query.limit)
     return page
 
+
+_EVENT = {
+    "id": "evt_5f1c3c6a9a3d2b3f0a7e9d02",
+    "type": "pet.updated",
+    "timestamp": "2026-11-21T10:05:00.120Z",
+    "resource": "pet/7",
+    "sequence": 2,
+    "data": {"id": 7, "name": "Bella", "categoryId": 1, "status": "pending"},
+    "previous": {"status": "available"},
+    "actor": {"type": "person", "id": 5},
+    "requestId": "3f9c0a7be1d2",
+}
 
 OPERATIONS = (
     Operation(
@@ -210,7 +219,7 @@ OPERATIONS = (
             ' `Link` has `rel="next"` only while there is more now, and `rel="latest"` on every'
             " page: where to resume later. A client that follows `next`, else `latest`, sees every"
             " event exactly once. A key sees the events that its scopes may read, and the events"
-            " about itself; those of keys and people need `keys:admin`. With `resource` they are"
+            " about itself; events of keys and people need `keys:admin`. With `resource` they are"
             " the history of one resource, with `actor` what one actor did. A page may be empty"
             " even if more events follow. With `wait` the response waits for an event."
         ),
@@ -221,7 +230,7 @@ OPERATIONS = (
         waits=True,
         grows=True,
         query=ListEventsQuery,
-        success=Success(200, "Events.", list[Event], [example_of("pet.updated")]),
+        success=Success(200, "Events.", list[Event], [_EVENT]),
         errors=(CursorExpired, MissingScope),
     ),
 )

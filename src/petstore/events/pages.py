@@ -69,7 +69,7 @@ def _types(request: PageRequest) -> Collection[EventType]:
     readable = readable_types(request.caller.scopes)
     types = [kind for kind in EVENT_TYPES if kind in readable and kind_of(kind) in kinds]
     if not types:
-        msg = "you may not see these changes"
+        msg = "you cannot see these changes"
         raise MissingScope(msg)
     return types
 
@@ -82,7 +82,7 @@ _KINDS = {"pet": "pets", "order": "orders", "category": "categories", _ADMIN: "k
 
 def _filters(actors: dict[str, str]) -> FieldSet:
     return FieldSet(
-        choice("actor", "Who", ("", "anybody"), *actors.items(), caption="Person or key"),
+        choice("actor", "Who", ("", "anyone"), *actors.items(), caption="Person or key"),
         choice("kind", "Kind", ("", "any"), *_KINDS.items()),
     )
 

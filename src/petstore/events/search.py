@@ -1,4 +1,4 @@
-"""Search events: all of them, or by an index those of a resource, an author or administrators."""
+"""Search events: all, or by an index the events of a resource, an actor or administrators."""
 
 from collections.abc import Collection
 from functools import lru_cache
@@ -42,8 +42,6 @@ class EventFilter(NamedTuple):
 
 
 class FeedPage(NamedTuple):
-    """Events in order, the position to continue from, and whether nothing was left to search."""
-
     events: list[Event]
     position: Position
     is_last: bool
@@ -128,7 +126,6 @@ async def _read(
     *,
     newest_first: bool = False,
 ) -> list[Event]:
-    """Return up to one more than ``limit`` events after one place up to another."""
     index, kinds = wanted.indexed, tuple(wanted.types)
     values: list[Value] = [first, last, limit + 1, *wanted.key_ids]
     if index is not None:
@@ -166,9 +163,9 @@ def _select(column: str, types: str, is_by: bool, newest_first: bool) -> str:  #
 async def _bound(
     store: Reader, index: tuple[str, Value] | None, start: int, *, newest_first: bool
 ) -> int:
-    """Return the place at which a search ends that begins at ``start``.
+    """Return the position at which a search from ``start`` ends.
 
-    It is that of the event after as many as one search looks at, else behind or before all events.
+    That is the last event that one search reads, else the end or the start of the feed.
     """
     beyond, order, end = ("<", " DESC", 0) if newest_first else (">", "", LAST_ID)
     values: list[Value] = [start]
@@ -186,7 +183,7 @@ def _indexed(
 ) -> str:
     """Return the WHERE and the ORDER BY of events with the value of a parameter in a column.
 
-    ``end`` is an operator and a place.
+    ``end`` is an operator and a position.
     """
     rest = " AND ".join(filter(None, (rest, "key_id < 0" if column == "key_id" else "")))
     beyond, order = ("<", " DESC") if descending else (">", "")
@@ -195,8 +192,8 @@ def _indexed(
     plain = f"WHERE {' AND '.join(filter(None, (*conditions, rest)))} ORDER BY sequence{order}"
     value = opaque_parameter(number, int if column == "key_id" else str)
     if end:
-        operator, _, place = end.partition(" ")
-        rest = f"({column}, sequence) {operator} ({value}, {place}) AND {rest}"
+        operator, _, position = end.partition(" ")
+        rest = f"({column}, sequence) {operator} ({value}, {position}) AND {rest}"
     in_index = index_range([column], [value], "sequence", start, descending=descending, rest=rest)
     return f"/*sqlite*/ {plain} /*end*/ /*pg {in_index} */"
 

@@ -1,9 +1,9 @@
 """Events: recorded in the transaction of their change, then read in the order of the commits.
 
-SQLite runs one unit of work after another, so an event gets its place in the feed with its row. On
-PostgreSQL units run concurrently: the first to take a place may be the last to commit, and a
-reader that is past that place would miss its event. There a unit records to ``events_outbox``, and
-``publish_events`` gives places to what has been committed.
+SQLite runs one unit of work after another, so an event gets its position with its row. On
+PostgreSQL units run concurrently: the first to take a position may be the last to commit, and a
+reader past that position would miss its event. There a unit records to ``events_outbox``, and
+``publish_events`` moves what has been committed to the feed.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -42,7 +42,7 @@ _WIDTH = 9
 _RECORDED = "insert_events"
 _SEARCHED_AT_ONCE = 2000
 _PUBLISHED_AT_ONCE = 2000
-_PUBLISHER = 0x45564E54  # "EVNT": names the lock of the process that gives places
+_PUBLISHER = 0x45564E54  # "EVNT": names the lock of the process that publishes
 
 _UNPUBLISHED = Statement(
     "SELECT 1 FROM events_outbox ORDER BY position LIMIT 1", name="select_unpublished_event"
@@ -113,7 +113,6 @@ def _insert(rows: int) -> str:
 
 
 def recorded_types(statement: Statement) -> Sequence[Any]:
-    """Return the type of each event that a statement of a unit of work records."""
     return statement.parameters[1::_WIDTH] if statement.name == _RECORDED else ()
 
 
@@ -140,6 +139,19 @@ async def orders_at(store: Reader, sequences: Collection[int]) -> list[Event]:
     return [event_of(row) for row in await store.read(statement)]
 
 
+async def deliverers_of(store: Reader, orders: Collection[int]) -> dict[int, str]:
+    """Return the authors of deliveries, by the ids of orders."""
+    if not orders:
+        return {}
+    resources = [f"order/{order_id}" for order_id in orders]
+    select = (
+        f"SELECT resource, actor FROM events WHERE resource IN ({placeholder_list(1, resources)})"  # noqa: S608
+        " AND type = 'order.delivered'"
+    )
+    rows = await store.read(Statement(select, resources, name="select_deliverers"))
+    return {int(resource.partition("/")[2]): actor or "service" for resource, actor in rows}
+
+
 async def recent_events(store: Reader, after: int) -> list[Row]:
     """Return sequence, type, key, resource and author of the first events after ``after``."""
     select = Statement(
@@ -152,7 +164,7 @@ async def recent_events(store: Reader, after: int) -> list[Row]:
 
 
 async def publish_all(store: Store) -> None:
-    """Give places in the feed to all committed events (PostgreSQL alone)."""
+    """Move all committed events to the feed (PostgreSQL alone)."""
     limit = _PUBLISHED_AT_ONCE
     while await store.read(_UNPUBLISHED):
         published = await store.write(_publish(limit, "pg_try_advisory_xact_lock(?1)"))
@@ -163,7 +175,7 @@ async def publish_all(store: Store) -> None:
 
 
 async def publish_first(store: Store) -> None:
-    """Give places to what is committed by now (PostgreSQL alone), up to a few thousand events."""
+    """Move what is committed by now to the feed (PostgreSQL alone), up to a few thousand events."""
     if await store.read(_UNPUBLISHED):
         lock = "pg_advisory_xact_lock(?1) IS NOT NULL"  # of a process that is just publishing
         await store.write(_publish(_PUBLISHED_AT_ONCE, lock))
@@ -180,7 +192,7 @@ async def oldest_unpublished(store: Reader) -> Milliseconds | None:
 
 
 def _publish(limit: int, lock: str) -> Unit[int | None]:
-    """Give places to committed events among the first ``limit`` recorded; return how many.
+    """Move committed events among the first ``limit`` recorded to the feed; return how many.
 
     Events of one transaction stay together. A transaction that waited for another one has recorded
     its last event later, and so follows it. If another process is publishing, this does nothing and
@@ -242,6 +254,6 @@ def event_of(row: Row) -> Event:
         sequence=sequence,
         data=Raw(data),
         previous=UNSET if previous is None else Raw(previous),
-        actor=UNSET if author is None else actor_of(author),
+        actor=actor_of(author),
         request_id=UNSET if request_id is None else request_id,
     )

@@ -7,10 +7,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.domain.fields import Id, Int64
 from petstore.imports.columns import ImportColumn, ImportMapping, ImportMappingPatch, Meaning
-from petstore.pets.model import CategoryId, PetStatus, Status
+from petstore.pets.model import CategoryId, KeptBecause, PetStatus, Status
 
 ImportState: TypeAlias = Literal["open", "running", "finished", "undone"]
-KeptBecause: TypeAlias = Literal["changed", "ordered", "deleted"]
 
 MAX_ROWS = 20_000
 """How many rows a file may have."""
@@ -24,15 +23,9 @@ MAX_LISTED = 200
 MAX_WORD = 255
 """How many characters of a word an import shows, and takes."""
 
-_MAX_FILE_NAME = 200
-
 
 def _count(description: str) -> Meta:
     return Meta(ge=0, description=description, extra_json_schema={"readOnly": True})
-
-
-def _time(description: str) -> Meta:
-    return Meta(tz=True, description=description, extra_json_schema={"readOnly": True})
 
 
 class ImportWord(Struct, frozen=True, rename="camel"):
@@ -202,7 +195,14 @@ class Import(Struct, frozen=True, rename="camel"):
     notes: Annotated[
         list[str], Meta(description="What was noticed about the file, in words for a person.")
     ]
-    created_at: Annotated[datetime, _time("When the file was sent.")]
+    created_at: Annotated[
+        datetime,
+        Meta(
+            tz=True,
+            description="When the file was sent.",
+            extra_json_schema={"readOnly": True},
+        ),
+    ]
     header_line: (
         Annotated[int, _count("The line with the names of the columns, if there is one.")]
         | UnsetType
@@ -213,8 +213,3 @@ class Import(Struct, frozen=True, rename="camel"):
         Annotated[ImportPreview, Meta(description="What a run would do. Only of an open import.")]
         | UnsetType
     ) = UNSET
-
-
-def shown_name(file_name: str) -> str:
-    """Return the name of a file as it is stored: the end of a long one."""
-    return file_name.replace("\0", "")[-_MAX_FILE_NAME:]

@@ -141,23 +141,17 @@ async def _create(context: Context, call: Call[FileBody, CreateImportQuery]) -> 
     present = await store.write(find_same(caller_id, call.body.digest))
     if present is None or present.undo_request is not None:
         with room_for_file():
-            present = await _store_file(context, call.body, name or "", present)
+            present = await _store_file(context, call.body, name or "")
     return await change(context, shown(current(present.id, caller_id)))
 
 
-async def _store_file(
-    context: Context, file: FileBody, name: str, undone: StoredImport | None
-) -> StoredImport:
-    """Read a file and store its rows, to be read as those of the same file that was ``undone``."""
+async def _store_file(context: Context, file: FileBody, name: str) -> StoredImport:
     services = context.services
     with TemporaryFile() as table:
         async with services.admission.reading:
             head = await asyncio.to_thread(read_table, file.content, table)
         first = decode_rows(next(_lines(table)))
-        if undone is None:
-            settings = understood(ImportSettings(head.encoding, head.notes, head.last_from), first)
-        else:
-            settings = undone.settings
+        settings = understood(ImportSettings(head.encoding, head.notes, head.last_from), first)
         start = len(first) - len(rows_below(first, settings))
         if start == head.rows:
             msg = "The file has no row for a pet."
@@ -384,7 +378,7 @@ OPERATIONS = (
     ),
     _RESOURCE.row(
         *("updateImport", "PATCH", "/imports/{importId}", "Change how a file is read"),
-        "Changes the members in the body (RFC 7396), as long as nothing is added: which columns"
+        "Changes the fields in the body (RFC 7396), as long as nothing is added: which columns"
         " are the fields, what words and categories mean, and what happens to unknown categories."
         " The `preview` of the response is a new one, even if the body is empty.",
         *(_update, Success(200, "The import as it is now.", Import, _EXAMPLE)),

@@ -2,16 +2,19 @@
 
 import csv
 from collections.abc import Sequence
+from functools import partial
 from io import StringIO
 from typing import Any
 
 from msgspec import UNSET, to_builtins
 from msgspec.structs import replace
 
+from petstore.categories.pages import first_categories
 from petstore.console.downloads import dated
 from petstore.console.forms import FieldSet, choice, isolated
 from petstore.console.page import ConsolePage, Notice, PageRequest
 from petstore.domain.decoding import integer_in
+from petstore.domain.names import name_key
 from petstore.errors import InvalidBody, PetstoreError
 from petstore.http.messages import Response
 from petstore.imports.columns import ImportColumn
@@ -63,12 +66,20 @@ async def _upload(request: PageRequest) -> Response:
         msg = f"file: the file is larger than {MAX_UPLOAD // 2**20} MB; divide it"
         raise InvalidBody(msg)
     body = FileBody(file.content, "text/csv", await digest_of(file.content))
-    query = {"fileName": file.name.replace("\0", "")[-200:]}
+    query = {"fileName": file.name.replace("\0", "")[-255:]}
     found: Import = (await request.execute("createImport", body, query=query)).value
     if found.state == "open" and not found.default_status:
-        await request.execute("updateImport", {"defaultStatus": STATUSES[0]}, path_id=found.id)
+        listed = await first_categories(request)
+        ids = {_singular(name): number for number, name in listed.items()}
+        words = {each.text: ids.get(_singular(each.text)) for each in _preview(found).categories}
+        patch = {"defaultStatus": STATUSES[0], "categories": words}
+        await request.execute("updateImport", patch, path_id=found.id)
     told = None if found.state == "open" else Notice("You sent this file before. Nothing is added.")
     return await request.redirect(f"/import/{found.id}", told)
+
+
+def _singular(category: str) -> str:
+    return name_key(category).removesuffix("s")
 
 
 async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
@@ -80,8 +91,8 @@ async def _page(
 ) -> Response:
     preview, categories = _preview(found), list[tuple[str, str]]()
     if found.state == "open":
-        listed = await request.execute("listCategories", query={"limit": 100})
-        categories += [(str(each.id), isolated(each.name)) for each in listed.value]
+        listed = await first_categories(request)
+        categories += [(str(number), isolated(name)) for number, name in listed.items()]
     # Without names, there is one reason for all rows, and it is at the top.
     has_refused = found.refused or (preview.refused and found.mapping.name is not UNSET)
     return request.page(
@@ -91,7 +102,6 @@ async def _page(
         continues=continues,
         refused=await _refused_rows(request) if has_refused else [],
         kept_because=_KEPT,
-        pending=_pending(found),
         form=_form(found, categories).new(request.form, error, _texts(found)),
         fields_of_words=_words_form(found).new(request.form, error, _texts(found)),
         fields_of_categories=_categories_form(found, categories).new(
@@ -103,35 +113,6 @@ async def _page(
 
 def _preview(found: Import) -> ImportPreview:
     return ImportPreview() if found.preview is UNSET else found.preview
-
-
-def _pending(found: Import) -> list[tuple[str, str, str]]:
-    preview = _preview(found)
-    new = sum(word.category_id is UNSET for word in preview.categories)
-    rows = preview.without_category
-    unknown = sum(word.means is UNSET for word in preview.statuses)
-    status = found.default_status
-    decisions = (
-        (found.mapping.name is UNSET, "No column is chosen for the names.", "name", "Choose it"),
-        (not found.has_header, "Line 1 counts as a pet, not as names of columns.", "hasHeader", ""),
-        (
-            rows and found.default_category_id is UNSET,
-            f"{rows:,} {'row has' if rows == 1 else 'rows have'} no category.",
-            *("defaultCategoryId", "Choose one"),
-        ),
-        (
-            new and found.unknown_categories == "refuse",
-            f"{new} {'category is' if new == 1 else 'categories are'} not in the store.",
-            *("unknownCategories", "Add or skip"),
-        ),
-        (
-            unknown,
-            f"{unknown} status {'word is' if unknown == 1 else 'words are'} not known.",
-            *("statuses", "Decide"),
-        ),
-        (status is not UNSET, f"Pets without a status become {status}.", "defaultStatus", ""),
-    )
-    return [(text, at, link or "Change") for applies, text, at, link in decisions if applies]
 
 
 async def _refused_rows(request: PageRequest) -> list[list[str]]:
@@ -275,15 +256,14 @@ async def _run(request: PageRequest) -> Response:
     return await _step(request, "runImport", "run")
 
 
-async def _undo(request: PageRequest) -> Response:
-    return await _step(request, "undoImport", "undo")
-
-
 async def _step(request: PageRequest, operation_id: str, part: str) -> Response:
     found: Import = (await request.execute(operation_id)).value
     if found.waiting:
         return await _page(request, found, continues=part)
     return await request.redirect(f"/import/{found.id}")
+
+
+_undo = partial(_step, operation_id="undoImport", part="undo")
 
 
 async def _save_refused(request: PageRequest) -> Response:
@@ -316,7 +296,14 @@ PAGES = (
     ConsolePage("GET", "/import/{importId}", _show, "getImport", has_file=True),
     ConsolePage("POST", "/import/{importId}", _update, "updateImport", _show, has_file=True),
     ConsolePage("POST", "/import/{importId}/run", _run, "runImport", _show, has_file=True),
-    ConsolePage("POST", "/import/{importId}/undo", _undo, "undoImport", _show, has_file=True),
+    ConsolePage(
+        "POST",
+        "/import/{importId}/undo",
+        partial(_step, operation_id="undoImport", part="undo"),
+        "undoImport",
+        _show,
+        has_file=True,
+    ),
     ConsolePage(
         "GET", "/import/{importId}/refused.csv", _save_refused, "getImportRefused", has_file=True
     ),

@@ -45,7 +45,6 @@ from petstore.imports.model import (
     ImportPreview,
     ImportState,
     KeptPet,
-    shown_name,
 )
 from petstore.imports.reading import ROWS_AT_ONCE, decode_rows
 from petstore.imports.reading import Row as FileRow
@@ -283,7 +282,7 @@ def create_import(caller_id: int, file: ReadFile, now: Milliseconds) -> Unit[Sto
         "INSERT INTO imports (caller_id, digest, file_name, settings, found, records, start, done,"  # noqa: S608
         " created_at, touched_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?8)"
         f" RETURNING {_COLUMNS}",
-        *(caller_id, file.digest, shown_name(file.name), _json(file.settings)),
+        *(caller_id, file.digest, file.name, _json(file.settings)),
         *(_json(file.preview), file.records, file.start, now),
     )
     created = _import_of(rows[0])

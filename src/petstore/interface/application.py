@@ -428,47 +428,36 @@ class Application:
     ) -> Response:
         """Return the response to an operation; if it is cached, perhaps without executing it."""
         request = exchange.request
-        query: Query[Any] = _NO_QUERY
-        if operation.query is not None:
-            query = decode_query(request.query, operation.query)
-        parameters = exchange.parameters
-        path_id = decode_path_id(parameters[0]) if parameters else 0
-        child_id = decode_path_id(parameters[1]) if len(parameters) > 1 else 0
         conditions = conditions_of(request) if operation.is_conditional else NO_CONDITIONS
-        target = Target(exchange.root, request.path, query.filters)
-        call = Call(query.values, body, path_id, child_id)
+        execute = partial(self._execute_anew, exchange, operation, key, body, conditions)
         if operation.cached:
             if shows_lapse(operation, self.services):
                 await self.services.reservations.settle()
             page = (exchange.root, request.path, request.query)
-            read = partial(self._read_page, exchange, operation, key, target, call)
-            response = await self._response_cache.get(page, read)
+            response = await self._response_cache.get(page, execute)
         else:
-            is_post = operation.method == "POST"
-            once = _idempotent(operation, request, target, key, body) if is_post else None
-            context = self._context(exchange, key, conditions, once)
-            response = encode_result(operation, target, await execute(operation, context, call))
+            response, _ = await execute()
         return conditional(conditions, response) if operation.method == "GET" else response
 
-    async def _read_page(
+    async def _execute_anew(
         self,
         exchange: Exchange,
         operation: Operation,
         key: Caller,
-        target: Target,
-        call: Call[Any, Any],
+        body: object,
+        conditions: Conditions,
     ) -> tuple[Response, PageRange | None]:
-        result = await execute(operation, self._context(exchange, key), call)
-        return encode_result(operation, target, result), result.extent
-
-    def _context(
-        self,
-        exchange: Exchange,
-        key: Caller,
-        conditions: Conditions = NO_CONDITIONS,
-        once: IdempotentRequest | None = None,
-    ) -> Context:
-        return Context(
+        request, parameters = exchange.request, exchange.parameters
+        query: Query[Any] = _NO_QUERY
+        if operation.query is not None:
+            query = decode_query(request.query, operation.query)
+        path_id = decode_path_id(parameters[0]) if parameters else 0
+        child_id = decode_path_id(parameters[1]) if len(parameters) > 1 else 0
+        target = Target(exchange.root, request.path, query.filters)
+        once = None
+        if operation.method == "POST":
+            once = _idempotent(operation, request, target, key, body)
+        context = Context(
             self.services,
             key,
             exchange.client,
@@ -477,8 +466,10 @@ class Application:
             token=exchange.token,
             conditions=conditions,
             once=once,
-            client=exchange.request,
+            client=request,
         )
+        result = await execute(operation, context, Call(query.values, body, path_id, child_id))
+        return encode_result(operation, target, result), result.extent
 
     def _headers(self, exchange: Exchange, response: Response, size: int) -> Headers:
         operation, decision = exchange.operation, exchange.decision

@@ -375,11 +375,11 @@ def encode_result(operation: Operation, target: Target, result: Result[Any]) -> 
         if isinstance(value, list) and len(value) == 1 and not result.next:
             representation = body[1:-1]
         if result.next or result.latest:
-            pages = {"next": result.next, "latest": result.latest}
-            paths = {rel: target.next_page(cursor) for rel, cursor in pages.items() if cursor}
-            links = (f'<{target.root}{path}>; rel="{rel}"' for rel, path in paths.items())
+            cursors = (("next", result.next), ("latest", result.latest))
+            paths = [(rel, target.next_page(cursor)) for rel, cursor in cursors if cursor]
+            links = [f'<{target.root}{path}>; rel="{rel}"' for rel, path in paths]
             headers.append(f"link: {', '.join(links)}".encode("ascii"))
-            representation += "".join(paths.values()).encode("ascii")
+            representation += "".join([path for _, path in paths]).encode("ascii")
         if status == _CREATED and not operation.is_batch:
             location = result.location or f"{target.root}{target.path}/{value.id}"
             headers.append(f"location: {location}".encode("ascii"))

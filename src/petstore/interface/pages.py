@@ -148,7 +148,7 @@ _MAX_ESCAPES = 640
 _LONGEST_NAME = 64
 # ``id[]`` and ``id[0]`` are how some clients write a list.
 _BRACKETS = re.compile(r"\[[0-9]*\]\Z", re.ASCII)
-_MAX_CACHED = 256
+_MAX_CACHED = _MAX_PARAMETERS - 1  # so none of these has too many
 # As our links have it: the cursor last, and nothing escaped that could be another one.
 _NEXT_PAGE = re.compile(rf"(?:([^%]*)&)?cursor=({BY_ID.pattern})".encode("ascii"))
 
@@ -161,18 +161,13 @@ class Query(NamedTuple, Generic[Values]):
 
 
 def decode_query(query: bytes, into: type) -> Query[Any]:
-    _check_size(query)
-    # A long query is not worth its memory.
-    decode = _decode if len(query) > _MAX_CACHED else _decode_cached
-    return decode(query, into)
-
-
-@lru_cache(maxsize=8192)
-def _decode_cached(query: bytes, into: type) -> Query[Any]:
+    if len(query) > _MAX_CACHED:  # not worth its memory
+        _check_size(query)
+        return _decode(query, into)
     # The pages of a list differ in the cursor alone.
     page = _NEXT_PAGE.fullmatch(query)
     if page is None or query.count(b"cursor") > 1 or "cursor" not in field_types(into):
-        return _decode(query, into)
+        return _decode_cached(query, into)
     filters, cursor = page.groups(b"")
     first, rest = _decode_cached(filters, into)
     return Query(replace(first, cursor=cursor.decode("ascii")), rest)
@@ -207,6 +202,9 @@ def _decode(query: bytes, into: type) -> Query[Any]:
         if name != "cursor":
             filters.append((name, text))
     return Query(convert(values, into, InvalidParameter), urlencode(filters))
+
+
+_decode_cached = lru_cache(maxsize=1024)(_decode)
 
 
 def _known(query: bytes, kinds: Collection[str]) -> Iterator[tuple[str, str]]:

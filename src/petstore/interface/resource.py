@@ -93,7 +93,7 @@ class Resource(NamedTuple):
 
         return self.row(
             *(f"update{self.kind.__name__}", "PATCH", self._one, f"Change {self.noun}"),
-            f"Changes the members in the body (RFC 7396). {description}",
+            f"Changes the fields in the body (RFC 7396). {description}",
             *(update, Success(200, f"{self._the} as it is now.", self.kind, example)),
             **{"body": body, **others},
         )

@@ -145,7 +145,6 @@ class Caller(KeyFields[Milliseconds], frozen=True, kw_only=True, dict=True):
 
     @property
     def label(self) -> str:
-        """Its name in messages, such as ``person 2``."""
         return self.actor.replace("/", " ")
 
     @cached_property
@@ -173,7 +172,6 @@ class Caller(KeyFields[Milliseconds], frozen=True, kw_only=True, dict=True):
 
 
 def operator(environment: Environment) -> Caller:
-    """Return the operator, who works on the database itself and may do everything there."""
     return Caller(
         *("operator", "enterprise"),
         scopes=frozenset(SCOPES),
@@ -269,7 +267,7 @@ class Key(Struct, frozen=True, rename="camel"):
     ]
     allowed_networks: Annotated[
         list[str],
-        Meta(description="The networks it may be used from, in CIDR notation; none is anywhere."),
+        Meta(description="Its IP allowlist, in CIDR notation; empty means anywhere."),
     ]
     environment: Annotated[
         Environment, Meta(description="The environment of the services that take it.")

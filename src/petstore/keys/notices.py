@@ -8,9 +8,8 @@ is not told again.
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
-from msgspec import Struct
 from msgspec.structs import asdict
 
 from petstore.clock import DAY, MINUTE, Clock, Milliseconds, rfc3339, utc
@@ -31,7 +30,10 @@ from petstore.usage.counter import (
 )
 
 _Name: TypeAlias = tuple[int, str, int]
-"""The id of a key, what it is told, and the period in which it is told that once."""
+"""The id of a key, the type of the event and a detail, and the period in which it is told once."""
+
+_Notice: TypeAlias = tuple[_Name, KeyNoticeData | DeprecatedOperation]
+"""What the owner of a key is told: the data of the event, or what to read it of once it is new."""
 
 EXPIRY_NOTICE: Milliseconds = 7 * DAY
 _LIMIT_NEAR = (100, 80)
@@ -48,28 +50,7 @@ _SELECT = (
 )
 
 
-class KeyNotice(Struct, frozen=True):
-    """Something to tell the owner of a key, once for each ``detail`` and ``period``.
-
-    Without ``data`` it is about an ``operation``, whose use is read once the notice is known to be
-    new.
-    """
-
-    key_id: int
-    type: KeyEventType
-    period: int
-    detail: str = ""
-    data: KeyNoticeData | None = None
-    operation: DeprecatedOperation | None = None
-
-    @property
-    def row(self) -> _Name:
-        return self.key_id, f"{self.type} {self.detail}".rstrip(), self.period
-
-
 class KeyNotices:
-    """Tells the owners of keys what was saved since the last look."""
-
     def __init__(
         self, store: Store, clock: Clock, operations: Sequence[DeprecatedOperation]
     ) -> None:
@@ -77,33 +58,27 @@ class KeyNotices:
         self._clock = clock
         self._operations = {each.operation: each for each in operations}
         self._since: Milliseconds | None = None
-        self._seen: set[_Name] = set()
         self.periodic_task = PeriodicTask(self.look, 10, "cannot record key notices")
 
     async def look(self) -> None:
-        """Record an event for each notice that is due and new."""
         now = self._clock()
         since = now - DAY if self._since is None else self._since - _OVERLAP
         select = Statement("SELECT coalesce(max(id), 0) FROM api_keys", name="select_last_key")
         ((last,),) = await self._store.read(select)
-        seen: set[_Name] = set()
         for first in range(0, last, _KEYS_AT_ONCE):
             parameters = (first, first + _KEYS_AT_ONCE, since, now, now + EXPIRY_NOTICE)
             rows = await self._store.read(Statement(_SELECT, parameters, name="select_active_keys"))
-            notices = [notice for row in rows for notice in _notices(row, now)]
-            notices += await self._of_calls(first, since, now)
-            due = {notice.row: notice for notice in notices}
-            fresh = {row: notice for row, notice in due.items() if row not in self._seen}
-            if fresh:
-                await self._store.write(_tell(fresh, now))
-            seen |= due.keys()
+            due = dict(notice for row in rows for notice in _notices(row, now))
+            due |= await self._of_calls(first, since, now)
+            if due:
+                await self._store.write(_tell(due, now))
             await asyncio.sleep(0)  # requests come between
-        self._since, self._seen = now, seen
+        self._since = now
 
     async def _of_calls(
         self, first: int, since: Milliseconds, now: Milliseconds
-    ) -> list[KeyNotice]:
-        notices: list[KeyNotice] = []
+    ) -> dict[_Name, DeprecatedOperation]:
+        notices: dict[_Name, DeprecatedOperation] = {}
         for day in (now // DAY - 1, now // DAY):
             rows = await self._store.read(
                 Statement(
@@ -118,37 +93,36 @@ class KeyNotices:
             month = 12 * utc(day * DAY).year + utc(day * DAY).month
             for key_id, name in rows:
                 if operation := self._operations.get(name):
-                    kind: KeyEventType = "deprecation.used"
-                    notices.append(KeyNotice(key_id, kind, month, name, operation=operation))
+                    notices[key_id, f"deprecation.used {name}", month] = operation
         return notices
 
 
-def _tell(notices: Mapping[_Name, KeyNotice], now: Milliseconds) -> Unit[None]:
+def _tell(
+    notices: Mapping[_Name, KeyNoticeData | DeprecatedOperation], now: Milliseconds
+) -> Unit[None]:
     """Record an event for each notice that no process has told yet."""
     columns = ("key_id", "notice", "period", "noticed_at")
     rows = [(*name, now) for name in notices]
     conflict = "DO NOTHING RETURNING key_id, notice, period"
     new = yield from upsert("key_notices", columns, rows, conflict)
     for name in sorted(new):
-        notice = notices[name]
-        key_id, operation = notice.key_id, notice.operation
-        data: Struct | None = notice.data
-        if operation is not None:
+        (key_id, notice, _), data = name, notices[name]
+        if isinstance(data, DeprecatedOperation):
             uses = yield select_uses(now, key_id)
-            (counted,) = (row[3:] for row in uses if row[1] == operation.operation)
-            data = DeprecationNoticeData(**asdict(use_of(operation, *counted)), key_id=key_id)
-        yield record(now, NewEvent(notice.type, f"key/{key_id}", data or {}, key_id=key_id))
+            (counted,) = (row[3:] for row in uses if row[1] == data.operation)
+            data = DeprecationNoticeData(**asdict(use_of(data, *counted)), key_id=key_id)
+        kind = cast("KeyEventType", notice.partition(" ")[0])
+        yield record(now, NewEvent(kind, f"key/{key_id}", data, key_id=key_id))
 
 
-def _notices(row: Row, now: Milliseconds) -> Iterator[KeyNotice]:
-    """Yield the notices of a key and what the limiter has saved about it."""
+def _notices(row: Row, now: Milliseconds) -> Iterator[_Notice]:
     key, (day, day_used, banned_at, banned_until, ban_level) = caller_of(row), row[len(COLUMNS) :]
     if key.state(now) != "active":
         return
     tell = partial(KeyNoticeData, key_id=key.id)
     if key.expires_at is not None and key.expires_at <= now + EXPIRY_NOTICE:
         end = tell(expires_at=rfc3339(key.expires_at))
-        yield KeyNotice(key.id, "key.expiring", key.expires_at, data=end)
+        yield (key.id, "key.expiring", key.expires_at), end
     if day is None:  # never used
         return
     limit = key.limits.per_day
@@ -156,9 +130,9 @@ def _notices(row: Row, now: Milliseconds) -> Iterator[KeyNotice]:
     if day == now // DAY and limit != UNLIMITED and percent is not None:
         end_of_day = rfc3339((day + 1) * DAY)
         near = tell(percent=percent, limit=limit, used=day_used, reset_at=end_of_day)
-        yield KeyNotice(key.id, "key.limit_near", day, str(percent), near)
+        yield (key.id, f"key.limit_near {percent}", day), near
     # A ban that was lifted, or that began long ago, is no news.
     if banned_at > max(key.unbanned_at or NEVER, now - DAY):
         until = rfc3339(banned_until)
         ban = tell(banned_at=rfc3339(banned_at), banned_until=until, level=ban_level)
-        yield KeyNotice(key.id, "key.banned", banned_at, data=ban)
+        yield (key.id, "key.banned", banned_at), ban

@@ -19,7 +19,6 @@ from petstore.errors import (
     TooManyRotations,
     Unavailable,
 )
-from petstore.events.examples import KEY
 from petstore.interface.authentication import invalid_key, require_network
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Result, Success
@@ -144,7 +143,6 @@ async def _change(context: Context, unit: Unit[T], *, shown_once: str | None = N
 
 
 def _wanted(body: Struct, now: Milliseconds) -> dict[str, Any]:
-    """Return the fields that a body sets, as a key has them."""
     wanted = given_fields(body)
     if wanted.get("expires_at") is not None:
         wanted["expires_at"] = expires_at = milliseconds(wanted["expires_at"])
@@ -156,7 +154,22 @@ def _wanted(body: Struct, now: Milliseconds) -> dict[str, Any]:
     return wanted
 
 
-_KEY = KEY | {"allowedNetworks": ["203.0.113.0/24"], "tokenEnds": "0000"}
+_KEY = {
+    "id": 4,
+    "name": "Till 2",
+    "plan": "pro",
+    "perMinute": 300,
+    "perDay": 10000,
+    "scopes": ["orders:read", "orders:write", "pets:read", "pets:write"],
+    "allowedNetworks": ["203.0.113.0/24"],
+    "environment": "production",
+    "tokenEnds": "0000",
+    "state": "active",
+    "bannedUntil": None,
+    "createdAt": "2026-11-21T10:00:00Z",
+    "expiresAt": None,
+    "lastUsedAt": None,
+}
 _ISSUED = _KEY | {"token": "ps_live_" + 38 * "0"}
 
 _RESOURCE = Resource(
@@ -188,7 +201,7 @@ OPERATIONS = (
     ),
     _RESOURCE.row(
         *("updateKey", "PATCH", "/keys/{keyId}", "Change a key"),
-        "Changes the members in the body (RFC 7396); usage carries over. A key that leaves"
+        "Changes the fields in the body (RFC 7396); usage carries over. A key that leaves"
         " the plan `enterprise` loses its own limits. The last key with the scope `keys:admin`"
         " cannot lose it, or exclude its own address.",
         *(_update, Success(200, "The key as it is now.", Key, _KEY)),

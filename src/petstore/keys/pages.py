@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,7 +17,7 @@ from petstore.console.forms import (
     words,
 )
 from petstore.console.history import history_of
-from petstore.console.numbers import Meter, bars, meter
+from petstore.console.numbers import Bars, chart_day
 from petstore.console.page import ConsolePage, Notice, PageRequest, executes, operation_in_words
 from petstore.console.templates import SCOPE_WORDS
 from petstore.domain.names import MAX_SEARCHED
@@ -77,7 +78,7 @@ _FORM = FieldSet(
         parse=str.split,
         control="boxes",
         options=[*SCOPE_WORDS.items()],
-        caption="Scopes: what it may do",
+        caption="Permissions",
     ),
     Field(
         *("allowedNetworks", "Networks"),
@@ -85,7 +86,7 @@ _FORM = FieldSet(
         parse=str.split,
         control="lines",
         hint="One a line, such as 203.0.113.0/24. Leave empty for any network.",
-        caption="Networks that it may be used from",
+        caption="Allowed networks",
     ),
     Field(
         *("expiresAt", "Expires"),
@@ -130,8 +131,8 @@ async def _new(request: PageRequest, error: PetstoreError | None = None) -> Resp
 
 
 async def _create(request: PageRequest) -> Response:
-    created = await request.execute("createKey", _FORM.body(_FORM.typed(request.form)))
-    return request.page("key_token.html", 201, key=created.value)
+    key = (await request.execute("createKey", _FORM.body(_FORM.typed(request.form)))).value
+    return request.page("key_token.html", 201, key=key, back=f"/keys/{key.id}")
 
 
 async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
@@ -150,27 +151,19 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
 
 async def _update(request: PageRequest) -> Response:
     if (await request.execute("getKey")).value.state == "revoked":
-        msg = "somebody else revoked this key"
+        msg = "another user revoked this key"
         raise PreconditionFailed(msg)
     before, key = await request.change("Key", _FORM)
     texts = _FORM.texts(before)
     if before.expires_at not in (None, key.expires_at):
         texts["expiresAt"] = rfc3339(milliseconds(before.expires_at))
-    return await request.tell_change(_path(request), isolated(key.name), texts, _FORM.texts(key))
-
-
-async def _rotate(request: PageRequest) -> Response:
-    return await _rotate_by(request, "rotateKey", _path(request))
+    return await request.tell_change(isolated(key.name), texts, _FORM.texts(key))
 
 
 async def _revoke(request: PageRequest) -> Response:
     key: Key = (await request.execute("getKey")).value
     await request.execute("revokeKey")
     return await request.redirect("/keys", Notice(f"{isolated(key.name)} is revoked."))
-
-
-def _path(request: PageRequest) -> str:
-    return f"/keys/{request.path_id}"
 
 
 # The usage of a key
@@ -181,21 +174,21 @@ _GRACES = (("86400", "in 1 day"), ("604800", "in 7 days"), ("3600", "in 1 hour")
 
 
 async def _usage_shown(request: PageRequest, usage: Usage, key_id: int) -> dict[str, Any]:
-    days = [(f"{day.date.day} {day.date:%b}", day.requests) for day in usage.days]
+    days = [(chart_day(day.date), day.requests) for day in usage.days]
     return {
         "usage": usage,
         "now": utc(request.services.clock()),
         "windows": [_window("This minute", usage.minute), _window("Today", usage.day)],
-        "days": bars("days", "Requests on each of the last 30 days", "requests", "Day", days),
+        "days": Bars("Requests on each of the last 30 days", "requests", "Day", days),
         "statuses": await list_statuses(request.services, key_id),
         "operation_in_words": operation_in_words,
     }
 
 
-def _window(label: str, window: UsageWindow) -> tuple[Meter, datetime]:
+def _window(label: str, window: UsageWindow) -> tuple[str, int, int | None, datetime]:
     limit = None if window.limit == UNLIMITED else window.limit
-    used = window.limit - window.remaining
-    return meter(label, used, limit), datetime.fromtimestamp(window.reset, UTC)
+    reset = datetime.fromtimestamp(window.reset, UTC)
+    return label, window.limit - window.remaining, limit, reset
 
 
 async def _show_usage(request: PageRequest, error: PetstoreError | None = None) -> Response:
@@ -214,7 +207,7 @@ async def _show_usage(request: PageRequest, error: PetstoreError | None = None) 
     )
 
 
-async def _rotate_by(request: PageRequest, operation_id: str, back: str) -> Response:
+async def _rotate_by(operation_id: str, request: PageRequest) -> Response:
     """Rotate a key as the form wants it, and return the page that shows its new token.
 
     It is no redirect, since no other response has the token. A form that is sent twice rotates
@@ -223,16 +216,13 @@ async def _rotate_by(request: PageRequest, operation_id: str, back: str) -> Resp
     grace = request.form.text("graceSeconds")
     rotated = await request.execute(operation_id, {"graceSeconds": number_or_text(grace)})
     ends = dict(_GRACES).get(grace, f"in {grace} seconds")
-    if request.caller.kind == "key" and grace == "0":
-        back = "/sign-in?signed-out=rotated"
-    return request.page("rotated.html", key=rotated.value, ends=ends, back=back)
+    is_out = request.caller.kind == "key" and grace == "0"
+    back = "/sign-in?signed-out=rotated" if is_out else request.own_path
+    return request.page("key_token.html", key=rotated.value, ends=ends, back=back)
 
 
-async def _rotate_own(request: PageRequest) -> Response:
-    return await _rotate_by(request, "rotateCurrentKey", "/usage")
-
-
-_unban = executes("unbanKey", "The ban is lifted.", "/keys/{}")
+_rotate, _rotate_own = partial(_rotate_by, "rotateKey"), partial(_rotate_by, "rotateCurrentKey")
+_unban = executes("unbanKey", "The ban is lifted.")
 
 PAGES = (
     ConsolePage("GET", "/keys", _list, "listKeys"),

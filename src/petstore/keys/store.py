@@ -111,7 +111,6 @@ async def get_key(store: Reader, key_id: int, environment: Environment | None, c
 async def list_keys(
     store: Reader, environment: Environment | None, after: int | None, limit: int, clock: Clock
 ) -> Page[Key]:
-    """Return the first ``limit`` keys with an id above ``after``, of ``environment`` if given."""
     now = clock()
     return await read_page(
         *(store, "select_keys", SELECT_KEYS, {"environment": environment or UNSET}, after, limit),
@@ -167,7 +166,6 @@ def select_key(key_id: int) -> Statement:
 
 
 def found(rows: list[Row], key_id: int, environment: Environment | None) -> StoredKey:
-    """Return the key in the rows of ``select_key``."""
     stored = stored_key(rows[0]) if rows else None
     if stored is None or environment not in (stored.key.environment, None):
         msg = f"there is no key {key_id}"
@@ -193,7 +191,6 @@ def values_of(key: KeyFields[Milliseconds]) -> dict[str, Value]:
 
 
 def new_caller(kind: CallerKind) -> Statement:
-    """Return the INSERT that gives a key or a person its id."""
     return Statement(
         "INSERT INTO callers (kind) VALUES (?1) RETURNING id", (kind,), name="insert_caller"
     )
@@ -244,8 +241,6 @@ def revoke_key(key_id: int, change: Change) -> Unit[Key]:
 
 
 def unban_key(key_id: int, change: Change) -> Unit[Key]:
-    """Lift the ban of a key, and forget how often it was banned before."""
-
     def unbanned(stored: StoredKey) -> Caller:
         # Later than the ban and any unban before, whatever their clocks, so it counts, and once.
         latest = max(stored.banned_at or 0, stored.key.unbanned_at or 0)
@@ -255,7 +250,6 @@ def unban_key(key_id: int, change: Change) -> Unit[Key]:
 
 
 def rotate_key(key_id: int, grace: Milliseconds, change: Change) -> Unit[KeyWithToken]:
-    """Issue a new token for a key; the old one is valid for ``grace``."""
     change = yield from begin_change(change)
     stored = found((yield select_key(key_id)), key_id, change.environment)
     key, shown = stored.key, stored.shown(change.now)
@@ -310,12 +304,7 @@ def count_up_revision() -> Statement:
 
 
 def begin_change(change: Change) -> Unit[Change]:
-    """Count up the revision, and return the change with its caller as it is now.
-
-    Raises:
-        MissingScope: the caller's token or session has ended since the request began, or its key
-            or person has lost the scope or the network.
-    """
+    """Count up the revision, and return the change with its caller, who must still administer."""
     yield count_up_revision()
     if change.find_caller is None:
         return change
@@ -479,7 +468,6 @@ class ApiKeyCache:
         return self._usable(key)
 
     async def refresh(self) -> None:
-        """Forget every key if any has changed since the last time."""
         select = Statement("SELECT revision FROM api_key_revision", name="select_key_revision")
         ((revision,),) = await self._store.read(select)
         if revision != self._revision:

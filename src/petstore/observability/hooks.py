@@ -11,8 +11,6 @@ from typing import Any, Protocol, TypeAlias
 from petstore.databases.contract import Duplicate, Row, Statement, Store, T, Unit
 from petstore.http.messages import Request
 from petstore.interface.operation import Services
-from petstore.keys.model import Caller
-from petstore.limits.decide import Budget, Decision, RateLimiter
 from petstore.logs import RequestLine
 
 End: TypeAlias = Callable[[object], None]
@@ -41,9 +39,6 @@ class Observer(Protocol):
     def database(self, store: Store) -> StoreObserver:
         """Return what observes ``store``."""
 
-    def limiter(self, limiter: RateLimiter) -> Callable[[str], End]:
-        """Return what notes each ``take`` and ``charge`` of ``limiter``."""
-
     def services(self, services: Services) -> None:
         """Learn of the other parts."""
 
@@ -58,12 +53,6 @@ def observed_store(store: Store, observers: Observers) -> Store:
     for observer in [each.database(store) for each in observers]:
         store = _ObservedStore(store, observer)
     return store
-
-
-def observed_limiter(limiter: RateLimiter, observers: Observers) -> RateLimiter:
-    for begin in [each.limiter(limiter) for each in observers]:
-        limiter = _ObservedLimiter(limiter, begin)
-    return limiter
 
 
 def watch(unit: Unit[T], begin: Callable[[Statement], End]) -> Unit[T]:
@@ -104,23 +93,6 @@ class _ObservedStore:
     async def write(self, unit: Unit[T]) -> T:
         begin, end = self._observer.write()
         return await _observed(lambda: end, self._store.write(watch(unit, begin)))
-
-
-class _ObservedLimiter:
-    def __init__(self, limiter: RateLimiter, begin: Callable[[str], End]) -> None:
-        self._limiter = limiter
-        self._take, self._charge = partial(begin, "take"), partial(begin, "charge")
-        self.look, self.look_at = limiter.look, limiter.look_at
-        self.heartbeat, self.save, self.close = limiter.heartbeat, limiter.save, limiter.close
-
-    def take(self, key: Caller) -> Coroutine[Any, Any, Decision]:
-        return _observed(self._take, self._limiter.take(key))
-
-    def charge(self, *charged: Any) -> Coroutine[Any, Any, Decision]:
-        return _observed(self._charge, self._limiter.charge(*charged))
-
-    def take_of(self, budget: Budget, subject: str) -> Coroutine[Any, Any, Decision]:
-        return _observed(self._take, self._limiter.take_of(budget, subject))
 
 
 async def _observed(begin: Callable[[], End], call: Awaitable[T]) -> T:

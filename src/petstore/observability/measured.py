@@ -1,42 +1,29 @@
 """The metrics of a worker: requests, decisions, the database and what the other parts count."""
 
-from collections.abc import Callable
+import math
+import resource
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 from shutil import disk_usage
 from time import perf_counter
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, cast
 
+from petstore.clock import SECOND, Clock, Milliseconds
 from petstore.databases.backups import last_backup
-from petstore.databases.contract import Statement, Store
+from petstore.databases.contract import Reader, Statement, Store
 from petstore.databases.sqlite import SqliteStore
 from petstore.databases.sqlite_files import database_bytes
 from petstore.errors import Unavailable
 from petstore.events.store import oldest_unpublished, recorded_types
 from petstore.http.messages import Request
 from petstore.interface.operation import Services
-from petstore.limits.decide import Decision, RateLimiter, Verdict
+from petstore.keys.model import Environment
+from petstore.limits.decide import RateLimiter
 from petstore.limits.memory import MemoryLimiter
 from petstore.logs import RequestLine
 from petstore.observability import metrics
 from petstore.observability.hooks import End
-from petstore.observability.metrics import METHODS, observe
-from petstore.observability.registry import Registry
-from petstore.periodic_tasks import PeriodicTask
-from petstore.settings import Settings, is_postgres
-
-if TYPE_CHECKING:
-    from petstore.databases.postgres import PostgresStore
-    from petstore.limits.redis import RedisLimiter
-
-
-import math
-import resource
-import time
-from collections.abc import Awaitable
-from pathlib import Path
-
-from petstore.clock import SECOND, Clock, Milliseconds
-from petstore.databases.contract import Reader
-from petstore.keys.model import Environment
 from petstore.observability.metrics import (
     CPU_SECONDS,
     DELIVERIES,
@@ -44,15 +31,25 @@ from petstore.observability.metrics import (
     LAG,
     MAX_FILES,
     MEMORY,
+    METHODS,
     OLDEST_DELIVERY,
     OPEN_FILES,
     START_TIME,
     WEBHOOKS_DISABLED,
     Sample,
+    observe,
 )
+from petstore.observability.registry import Registry
+from petstore.periodic_tasks import PeriodicTask
+from petstore.settings import Settings, is_postgres
 from petstore.webhooks.deliveries import Backlog, read_backlog
 from petstore.webhooks.model import DeliveryState
 from petstore.webhooks.store import active_webhooks
+
+if TYPE_CHECKING:
+    from petstore.databases.postgres import PostgresStore
+    from petstore.limits.redis import RedisLimiter
+
 
 _FEED_LAG_SECONDS = 1
 
@@ -94,27 +91,10 @@ class Metrics:
             registry.report(metrics.POOL_SIZE, lambda: server.connections)
         return _StoreMetrics(registry)
 
-    def limiter(self, limiter: RateLimiter) -> Callable[[str], End]:
-        registry = self._registry
-        if isinstance(limiter, MemoryLimiter):
-            registry.report(metrics.BANS, lambda: limiter.bans)
-        else:
-            shared = cast("RedisLimiter", limiter)
-            registry.report(metrics.BANS, lambda: shared.bans)
-            registry.report(metrics.FALLBACKS, lambda: shared.fallbacks)
-            registry.report(metrics.FALLBACK_WORKERS, lambda: int(shared.has_fallen_back))
-        samples = registry.samples(metrics.DECISIONS)
-        decisions = {verdict: samples[(verdict,)] for verdict in get_args(Verdict)}
-
-        def count(outcome: object) -> None:
-            if isinstance(outcome, Decision):
-                decisions[outcome.verdict][0] += 1
-
-        return lambda name: count if name == "take" else _ignore
-
     def services(self, services: Services) -> None:
         registry, store, clock = self._registry, services.store, services.clock
         registry.report(metrics.LONG_POLLS, lambda: services.feed.waiting)
+        report_limiter(registry, services.limiter)
         report_backlog(registry, store, self._settings.environment, clock)
         lag = 0.0  # of the oldest committed event that has no place yet: only on PostgreSQL
 
@@ -127,6 +107,16 @@ class Metrics:
         if is_postgres(self._settings.database):
             task = PeriodicTask(measure_lag, _FEED_LAG_SECONDS, "lag of the feed not measured")
             registry.periodic_tasks.append(task)
+
+
+def report_limiter(registry: Registry, limiter: RateLimiter) -> None:
+    if isinstance(limiter, MemoryLimiter):
+        registry.report(metrics.BANS, lambda: limiter.bans)
+        return
+    shared = cast("RedisLimiter", limiter)
+    registry.report(metrics.BANS, lambda: shared.bans)
+    registry.report(metrics.FALLBACKS, lambda: shared.fallbacks)
+    registry.report(metrics.FALLBACK_WORKERS, lambda: int(shared.has_fallen_back))
 
 
 class _StoreMetrics:
@@ -168,10 +158,6 @@ class _StoreMetrics:
 
     def _note_failure(self, outcome: object) -> None:
         self._errors[0] += isinstance(outcome, Unavailable)
-
-
-def _ignore(outcome: object) -> None:
-    """Ignore the end of a charge."""
 
 
 _OUTCOMES: dict[DeliveryState, str] = {

@@ -40,7 +40,6 @@ def _histogram(name: str, text: str, bounds: tuple[float, ...], *labels: str) ->
 
 
 REQUESTS = _counter("petstore_requests", "HTTP requests.", "operation", "method", "status")
-DECISIONS = _counter("petstore_limiter_decisions", "Decisions of the rate limiter.", "verdict")
 FALLBACKS = _counter(
     "petstore_limiter_fallbacks",
     "Times a worker switched to its share of the limits without Redis.",

@@ -1,4 +1,4 @@
-"""A span for each request, and for each query and each call of Redis in it, sent by OTLP over HTTP.
+"""A span for each request, and for each query in it, sent by OTLP over HTTP.
 
 A thread sends spans in batches. If the collector does not take them they are dropped, and no
 request waits. Spans hold no tokens, queries, bodies or paths beyond the route.
@@ -23,8 +23,6 @@ from petstore.databases.sqlite import SqliteStore
 from petstore.errors import Unavailable
 from petstore.http.messages import Request
 from petstore.interface.operation import Services
-from petstore.limits.decide import RateLimiter
-from petstore.limits.memory import MemoryLimiter
 from petstore.logs import RequestLine
 from petstore.observability.hooks import End
 from petstore.observability.metrics import METHODS
@@ -35,7 +33,6 @@ _SERVER_ERROR = 500
 _BATCH_SECONDS = 1
 _EXPORT_SECONDS = 5
 _LAST_EXPORT_SECONDS = 0.3
-_REDIS = {"db.system.name": "redis"}
 
 _propagator = TraceContextTextMapPropagator()
 
@@ -87,11 +84,6 @@ class Tracing:
 
     def database(self, store: Store) -> "_StoreSpans":
         return _StoreSpans(self, "sqlite" if isinstance(store, SqliteStore) else "postgresql")
-
-    def limiter(self, limiter: RateLimiter) -> Callable[[str], End]:
-        if isinstance(limiter, MemoryLimiter):
-            return lambda _: _ignore
-        return lambda name: self.begin(f"limiter {name}", _REDIS)
 
     def services(self, services: Services) -> None:
         """Do nothing: the other parts have no spans of their own."""

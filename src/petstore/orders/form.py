@@ -8,38 +8,35 @@ from typing import NamedTuple
 from msgspec import UNSET, UnsetType
 
 from petstore.clock import Milliseconds, milliseconds, utc
-from petstore.console.forms import Field, FieldSet, optional
+from petstore.console.forms import Field, FieldSet, isolated, optional
 from petstore.console.history import History
-from petstore.console.numbers import plain_amount, typed_amount
+from petstore.console.numbers import money_in_words, plain_amount, typed_amount
 from petstore.console.page import PageRequest
 from petstore.domain.time_zones import local_time, typed_moment
 from petstore.interface.operation import Result
 from petstore.orders.model import OPEN_STATUSES, Order, OrderStatus
 from petstore.pets.model import Pet
 
+DETAILS = ("buyer", "amount", "shipDate", "note")
+"""The fields that every order has."""
+
+_REASON = {"maxlength": 200}
 _OPEN_PAGES_READ = 3  # of open orders: no shop has more than 300 of a kind
 
 
 def order_form(request: PageRequest, order: Order | None = None) -> FieldSet:
     """Return what can be typed of an order: of a returned one its refund and reason, too."""
-    zone, currency = request.time_zone, request.services.currency
+    zone = request.time_zone
+    currency = order.currency if order and order.currency else request.services.currency
 
     def shown_date(order: Order) -> str:
         if order.ship_date is UNSET:
             return ""
         return local_time(order.ship_date, zone).replace(tzinfo=None).isoformat(timespec="minutes")
 
-    def price(name: str, label: str) -> Field:
-        return Field(
-            *(name, f"{label} in {currency}"),
-            show=lambda order: _plain(getattr(order, name), order.currency),
-            parse=partial(typed_amount, currency=currency, name=name),
-            attributes={"inputmode": "decimal"},
-        )
-
     fields = [
         Field("buyer", "Buyer", parse=optional, attributes={"maxlength": 200}),
-        price("amount", "Price"),
+        _price("amount", "Price", currency),
         Field("shipDate", "Ship date", shown_date, partial(typed_moment, zone=zone), "moment"),
         Field(
             *("note", "Note"),
@@ -50,9 +47,39 @@ def order_form(request: PageRequest, order: Order | None = None) -> FieldSet:
         ),
     ]
     if order is not None and order.status == "returned":
-        reason = Field("returnReason", "Reason", attributes={"maxlength": 200})
-        fields += [price("refund", "Refund"), reason]
+        fields += [_refund(currency), Field("returnReason", "Reason", attributes=_REASON)]
     return FieldSet(*fields)
+
+
+def ending_form(order: Order) -> FieldSet:
+    """Return what can be typed as an order is cancelled or returned."""
+    return FieldSet(
+        Field("cancelReason", "Reason", parse=optional),
+        Field("returnReason", "Reason", parse=optional),
+        _refund(order.currency or ""),
+    )
+
+
+def _refund(currency: str) -> Field:
+    return _price("refund", "Refund", currency)
+
+
+def _price(name: str, label: str, currency: str) -> Field:
+    return Field(
+        *(name, f"{label} in {currency}"),
+        show=lambda order: _plain(getattr(order, name), order.currency),
+        parse=partial(typed_amount, currency=currency, name=name),
+        attributes={"inputmode": "decimal"},
+    )
+
+
+def sold_in_words(order: Order, pet: str) -> str:
+    """Return a sale in words, such as ``Sold Hazel to Maria for $1,249.50 (order 157)``."""
+    to = f" to {isolated(order.buyer)}" if order.buyer else ""
+    price = ""
+    if order.amount is not UNSET and order.currency is not UNSET:
+        price = f" for {money_in_words(order.amount, order.currency)}"
+    return f"Sold {isolated(pet)}{to}{price} (order {order.id})."
 
 
 def _plain(amount: int | UnsetType, currency: str | UnsetType) -> str:
@@ -82,12 +109,7 @@ class Card(NamedTuple):
     @property
     def seen(self) -> Mapping[str, str]:
         """The hidden fields of a form that changes the order: which version the person saw."""
-        until = self.order.reserved_until
-        return {
-            "version": Result(self.order).version,
-            "seen": self.order.status,
-            "until": exact(until),
-        }
+        return {"version": Result(self.order).version, "seen": self.order.status}
 
 
 def days_late(order: Order, request: PageRequest) -> int:
@@ -134,7 +156,7 @@ async def sale_of(request: PageRequest, pet: Pet, history: History) -> Sale | No
     if pet.status != "sold":
         return None
     line, order = history.change_of("status"), await latest_order(request, pet)
-    # Somebody may have made the pet available since, and marked it as sold.
+    # The pet may have been made available since, and marked as sold.
     if (
         order is None
         or order.status != "delivered"

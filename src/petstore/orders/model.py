@@ -1,14 +1,16 @@
 """Orders: one pet, one buyer."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
+from zoneinfo import ZoneInfo
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
+from petstore.domain.decoding import RowMapping
 from petstore.domain.fields import NO_U0000, Id, Int64, Moment, merged, printable_text
-from petstore.domain.rows import RowMapping
+from petstore.domain.time_zones import local_time
 from petstore.errors import IllegalTransition, InvalidBody
 from petstore.pets.model import PetStatus
 
@@ -64,7 +66,7 @@ Currency = Annotated[
     str,
     Meta(
         pattern="^[A-Z]{3}$",
-        description="The currency of the amount (ISO 4217): that of the store when it was set.",
+        description="The currency of the amount (ISO 4217): the store's when it was first set.",
         extra_json_schema={"readOnly": True},
     ),
 ]
@@ -203,6 +205,33 @@ ORDERS = RowMapping(
 )
 
 
+_TIMES = ("placedAt", "shipDate", "approvedAt", "deliveredAt", "returnedAt", "cancelledAt")
+EXPORTED = (
+    *("id", "status", "petId", "pet", "category", "buyer", "amount", "currency", "refund"),
+    *("soldBy", *_TIMES),
+    *("note", "cancelReason", "returnReason"),
+)
+"""The columns of a file of orders."""
+
+
+def exported(
+    order: Mapping[str, Any], zone: ZoneInfo, amount_text: Callable[[int, str], str], **names: str
+) -> dict[str, Any]:
+    """Return the row of an order in JSON: times as spreadsheets read them, by the clocks of a zone.
+
+    ``names`` are what the order has by number: ``pet``, ``category`` and ``soldBy``.
+    """
+    row = {**order, **names}
+    for name in ("amount", "refund"):
+        if name in row:
+            row[name] = amount_text(row[name], row["currency"])
+    for name in _TIMES:
+        if name in row:
+            moment = local_time(datetime.fromisoformat(row[name]), zone)
+            row[name] = f"{moment:%Y-%m-%d %H:%M:%S}"
+    return row
+
+
 class OrderFilter(Struct, frozen=True):
     status: OrderStatus | UnsetType = UNSET
     pet_id: int | UnsetType = UNSET
@@ -258,7 +287,8 @@ def _require_no_return(patch: OrderPatch) -> None:
 def patched(order: Order, patch: OrderPatch, now: datetime, currency: str) -> Order:
     changed = merged(order, patch, "ship_date", "buyer", "note", "amount")
     if patch.amount is not UNSET:
-        changed = replace(changed, currency=UNSET if patch.amount is None else currency)
+        kept = order.currency or currency  # the store's may be another one by now
+        changed = replace(changed, currency=UNSET if patch.amount is None else kept)
     if patch.status is not UNSET:
         changed = moved(changed, patch.status, now)
     if changed.status != "returned":

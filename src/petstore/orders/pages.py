@@ -7,17 +7,16 @@ from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from msgspec import UNSET, to_builtins
+from msgspec import to_builtins
 
 from petstore.clock import utc
 from petstore.console.downloads import amount_cell, delimiter_of, download_list
 from petstore.console.forms import Field, FieldSet, Problem, Texts, isolated, page_address, typed_id
-from petstore.console.history import History, history_of, lines_of, newest_events
-from petstore.console.numbers import money_in_words, typed_amount
+from petstore.console.history import History, history_of, sellers_of
+from petstore.console.numbers import money_in_words
 from petstore.console.page import ConsolePage, Handler, Notice, PageRequest, Refused, Undo
-from petstore.console.templates import ago_in_words, duration
+from petstore.console.templates import ago_in_words
 from petstore.domain.names import MAX_SEARCHED, name_key
-from petstore.domain.time_zones import local_time
 from petstore.errors import (
     InvalidBody,
     InvalidParameter,
@@ -27,8 +26,17 @@ from petstore.errors import (
 )
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.orders.form import Card, card_of, exact, open_orders, order_form
-from petstore.orders.model import OPEN_STATUSES, Order, OrderStatus
+from petstore.orders.form import (
+    DETAILS,
+    Card,
+    card_of,
+    ending_form,
+    exact,
+    open_orders,
+    order_form,
+    sold_in_words,
+)
+from petstore.orders.model import EXPORTED, OPEN_STATUSES, Order, OrderStatus, exported
 from petstore.pets.model import Pet
 
 _ON_A_PAGE = 50
@@ -114,12 +122,12 @@ async def _count(request: PageRequest, status: str) -> int | None:
 
 async def _search(request: PageRequest, wanted: Texts) -> _Search:
     typed, range_ = wanted["find"], _range(request, wanted)
-    if not typed:
-        return _Search(range_)
+    if not typed or len(typed) > MAX_SEARCHED:
+        return _Search(None if typed else range_)
     named = _NUMBER.fullmatch(typed)
-    if typed.isdecimal() and await _is_of_a_buyer(request, typed):
-        named = None  # digits of a telephone number
-    if named:
+    # Digits may be of a telephone number.
+    is_of_buyer = (named is None or typed.isdecimal()) and await _is_of_a_buyer(request, typed)
+    if named and not is_of_buyer:
         kind, number = named["kind"].lower(), typed_id(named["number"])
         pet = None if kind == "order" else await request.find_pet(number)
         if kind == "pet":
@@ -130,21 +138,15 @@ async def _search(request: PageRequest, wanted: Texts) -> _Search:
         except NotFound:
             if pet is not None:
                 return _Search({**range_, "petId": pet.id}, pets=[pet])
-    return await _search_text(request, typed, range_)
+    pets = await _pets(request, typed)
+    if is_of_buyer:
+        return _Search({**range_, "buyer": typed}, pets=pets)
+    return _Search({**range_, "petId": pets[0].id} if len(pets) == 1 else None, pets=pets)
 
 
 async def _is_of_a_buyer(request: PageRequest, typed: str) -> bool:
-    query = {"buyer": typed[:MAX_SEARCHED], "limit": 1}
+    query = {"buyer": typed, "limit": 1}
     return bool((await request.execute("listOrders", query=query)).value)
-
-
-async def _search_text(request: PageRequest, typed: str, range_: Mapping[str, Any]) -> _Search:
-    if len(typed) > MAX_SEARCHED:
-        return _Search(None)
-    pets = await _pets(request, typed)
-    if await _is_of_a_buyer(request, typed):
-        return _Search({**range_, "buyer": typed}, pets=pets)
-    return _Search({**range_, "petId": pets[0].id} if len(pets) == 1 else None, pets=pets)
 
 
 def _range(request: PageRequest, wanted: Texts) -> dict[str, Any]:
@@ -225,23 +227,13 @@ async def _show(
 
 
 async def _move(request: PageRequest, status: OrderStatus) -> Response:
-    body = order_form(request).patch(request.form) | {"status": status}
-    for name in ("cancelReason", "returnReason"):
-        if reason := request.form.line(name):
-            body[name] = reason
-    if refund := request.form.line("refund"):
-        body["refund"] = _typed_refund(refund, request.services.currency)
-    changed = await request.execute("updateOrder", body)
+    order: Order = (await request.execute("getOrder")).value
+    details, ending = order_form(request, order).only(*DETAILS), ending_form(order)
+    body = details.patch(request.form) | {"status": status}
+    changed = await request.execute("updateOrder", body | ending.body(ending.typed(request.form)))
     (card,) = await _cards(request, [changed.value])
     path = page_address(request.form.text("back")) or f"/orders/{request.path_id}"
     return await request.redirect(path, _told(request, card))
-
-
-def _typed_refund(typed: str, currency: str) -> int | InvalidBody | None:
-    try:
-        return typed_amount(typed, currency, "refund")
-    except InvalidBody as error:  # the operation refuses it, with all others
-        return error
 
 
 def _told(request: PageRequest, card: Card) -> Notice:
@@ -249,47 +241,45 @@ def _told(request: PageRequest, card: Card) -> Notice:
     freed = f" {pet} is available again." if card.is_available else ""
     if order.status == "approved":
         undo = Undo(f"/orders/{order.id}/cancel", card.seen, "Cancel it")
-        return Notice(f"Order {order.id} for {pet} is approved. It has no time limit now.", undo)
+        return Notice(f"Approved order {order.id}: {pet} stays reserved.", undo)
     if order.status == "delivered":
-        price = "" if order.amount else " without a price"
-        return Notice(f"Order {order.id} is delivered. {pet} is sold{price}.")
+        return Notice(sold_in_words(order, card.pet_name))
     if order.status == "returned":
         back = ""
         if order.refund and order.currency:
             back = f", and {money_in_words(order.refund, order.currency)} refunded"
         return Notice(f"Order {order.id} is returned{back}.{freed}")
     fields = {**order_form(request).texts(order), "once": Result(order).version}
+    if order.currency != request.services.currency:
+        fields["amount"] = ""
     undo = Undo(f"/pets/{order.pet_id}/reserve", fields, "Reserve again")
     return Notice(f"Order {order.id} is cancelled.{freed}", undo)
 
 
 async def _change(request: PageRequest) -> Response:
-    path = f"/orders/{request.path_id}"
     before: Order = (await request.execute("getOrder")).value
     fields = order_form(request, before)
     body = fields.patch(request.form)
     if not body:
-        return await request.redirect(path)
+        return await request.redirect(request.own_path)
     changed = await request.execute("updateOrder", body)
     back, now = fields.texts(before), fields.texts(changed.value)
     if back["shipDate"] != now["shipDate"]:
         back["shipDate"] = exact(before.ship_date)
-    return await request.tell_change(path, f"Order {before.id}", back, now, changed.version)
+    return await request.tell_change(f"Order {before.id}", back, now, changed.version)
 
 
 def _conflict(
     request: PageRequest, card: Card, history: History, wanted: OrderStatus | None
 ) -> str:
     """Return why an order did not change: what others, or the time, did since the person looked."""
-    order, until = card.order, request.form.text("until")
+    order = card.order
     if order.status == wanted:
         return f"Order {order.id} is {order.status} already."
-    if order.status == "cancelled" and (ended := _ended(until, card.now)):
-        return f"The time to approve order {order.id} ended {ended} ago. The order is cancelled."
     line, done = history.change_of("status"), f"{order.status} order {order.id}"
     if order.status == request.form.text("seen"):
         line, done = next(iter(history.lines), None), f"changed order {order.id}"
-    told = f"Somebody else {done} while this page was open."
+    told = f"Another person {done} while this page was open."
     if line is not None:
         ago = ago_in_words(history.now - line.at)
         told = f"{isolated(line.who)} {done} {ago}, while this page was open."
@@ -298,29 +288,12 @@ def _conflict(
     return told
 
 
-def _ended(until: str, now: datetime) -> str:
-    try:
-        span = now - datetime.fromisoformat(until)
-    except (ValueError, TypeError):  # not a moment, or one without a zone
-        return ""
-    return duration(span) if span >= timedelta(0) else ""
-
-
 # The file of orders
-
-_TIMES = ("placedAt", "shipDate", "approvedAt", "deliveredAt", "returnedAt", "cancelledAt")
-_EXPORTED = (
-    *("id", "status", "petId", "pet", "category", "buyer", "amount", "currency", "refund"),
-    *("soldBy", *_TIMES),
-    *("note", "cancelReason", "returnReason"),
-)
 
 
 async def _download(request: PageRequest) -> Response:
-    search, delimiter = (
-        await _search(request, _FILTERS.typed(request.form)),
-        delimiter_of(request.form),
-    )
+    search = await _search(request, _FILTERS.typed(request.form))
+    amount_text = partial(amount_cell, delimiter=delimiter_of(request.form))
     found = 0 if search.order is None else search.order.pet_id
     query = _list_query(
         search if search.query is not None else _Search({"petId": found}), _tab(request)
@@ -329,33 +302,17 @@ async def _download(request: PageRequest) -> Response:
     async def rows_of(orders: Sequence[Order]) -> list[dict[str, Any]]:
         pets = await request.pets_of({order.pet_id for order in orders})
         names = await request.category_names({pet.category_id for pet in pets.values()})
-        sellers = await _sellers(request, orders)
+        sellers = await sellers_of(request, [order.id for order in orders if order.delivered_at])
         rows = []
         for order in orders:
-            row = to_builtins(order, builtin_types=[datetime])
-            row["soldBy"] = sellers.get(order.id, "")
-            if pet := pets.get(order.pet_id):
+            pet = pets.get(order.pet_id)
+            row = {"soldBy": sellers.get(order.id, "")}
+            if pet is not None:
                 row |= {"pet": pet.name, "category": names.get(pet.category_id, "")}
-            for name in ("amount", "refund"):
-                if name in row:
-                    row[name] = amount_cell(row[name], row["currency"], delimiter)
-            for name in _TIMES:
-                if name in row:  # as spreadsheets read it, by the clocks of the store
-                    row[name] = f"{local_time(row[name], request.time_zone):%Y-%m-%d %H:%M:%S}"
-            rows.append(row)
+            rows.append(exported(to_builtins(order), request.time_zone, amount_text, **row))
         return rows
 
-    return await download_list(request, "orders", _EXPORTED, "listOrders", query, rows_of)
-
-
-async def _sellers(request: PageRequest, orders: Sequence[Order]) -> dict[int, str]:
-    events = []
-    for order in orders:
-        if order.delivered_at is not UNSET:
-            wanted = {"resource": f"order/{order.id}", "type": ["order.delivered"]}
-            events += await newest_events(request, 1, **wanted)
-    lines = await lines_of(request, events)
-    return {each.data["id"]: line.who for each, line in zip(events, lines, strict=True)}
+    return await download_list(request, "orders", EXPORTED, "listOrders", query, rows_of)
 
 
 def _to(status: OrderStatus) -> tuple[Handler, str, Refused]:

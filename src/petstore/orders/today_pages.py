@@ -53,7 +53,7 @@ async def _show(request: PageRequest) -> Response:
     approved, more_approved = await open_orders(request, "approved")
     failing = {"failing": "true", "limit": 1}
     kinds = [each for each in EVENT_TYPES if kind_of(each) in _RESOURCES]
-    by, own = {"type": kinds}, request.author.actor
+    by, own = {"type": kinds}, request.caller.actor
     others, _ = await newest_acts(request, by, _ACTS, pages=_PAGES_READ, not_by=own)
     categories = (await request.execute("listCategories", query={"limit": _READ})).value
     return request.page(

@@ -164,21 +164,6 @@ class PersonWithInvitation(Person, frozen=True):
     ]
 
 
-class PersonDevice(Struct, frozen=True, rename="camel"):
-    """A browser in which a person is signed in."""
-
-    id: Id
-    name: Annotated[
-        str, Meta(description="What the browser says it is, or empty: `Firefox on Windows`.")
-    ]
-    signed_in_at: Annotated[_Time, Meta(description="When the person signed in there.")]
-    last_used_at: Annotated[_Time, Meta(description="When it was last used, to about a minute.")]
-    stays: Annotated[
-        bool,
-        Meta(description="Whether the person stays signed in until 30 days after the last use."),
-    ]
-
-
 def check_role(giver: Caller, person: Caller) -> None:
     """Reject a ``person`` who would have more than the ``giver`` has.
 

@@ -1,7 +1,5 @@
 """The operations on people, for callers that may administer keys."""
 
-from typing import Annotated
-
 from msgspec import Struct
 
 from petstore.databases.contract import Unit, mapped
@@ -13,15 +11,13 @@ from petstore.errors import (
     PersonDisabled,
     SecretAlreadyShown,
 )
-from petstore.events.examples import PERSON
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Result, Success
-from petstore.interface.pages import PageQuery, limit_of, page_result
+from petstore.interface.pages import PageQuery, page_result
 from petstore.interface.resource import Resource
 from petstore.people.model import (
     Person,
     PersonCreate,
-    PersonDevice,
     PersonPatch,
     PersonWithInvitation,
 )
@@ -29,10 +25,8 @@ from petstore.people.store import (
     Added,
     add_person,
     change_person,
-    end_device_of,
     find_person,
     invite_person,
-    list_devices_of,
     list_people,
 )
 
@@ -40,10 +34,6 @@ from petstore.people.store import (
 async def _list(context: Context, call: Call[None, PageQuery]) -> Result[list[Person]]:
     query, own = call.query, context.caller.environment
     return page_result(await list_people(context.services.store, own, query.after, query.limit))
-
-
-class ListDevicesQuery(Struct, frozen=True):
-    limit: Annotated[int, limit_of("devices")] = 100
 
 
 async def _create(context: Context, call: Call[PersonCreate, None]) -> Result[PersonWithInvitation]:
@@ -65,19 +55,6 @@ async def _invite(context: Context, call: Call[None, None]) -> Result[PersonWith
     return await _invited(context, invite_person(call.path_id, context.checked_change))
 
 
-async def _list_devices(
-    context: Context, call: Call[None, ListDevicesQuery]
-) -> Result[list[PersonDevice]]:
-    services, own = context.services, context.caller.environment
-    found = await list_devices_of(services.store, call.path_id, own, services.clock())
-    return Result(found[: call.query.limit])
-
-
-async def _end_device(context: Context, call: Call[None, None]) -> Result[None]:
-    unit = end_device_of(call.path_id, call.child_id, context.checked_change)
-    return await change(context, unit)
-
-
 async def _invited(context: Context, unit: Unit[Added]) -> Result[PersonWithInvitation]:
     root, now = context.root, context.services.clock()
     shown = mapped(unit, lambda added: added.shown(root, now))
@@ -87,7 +64,15 @@ async def _invited(context: Context, unit: Unit[Added]) -> Result[PersonWithInvi
     return await change(context, shown, shown_once=told)
 
 
-_PERSON = PERSON | {"id": 5, "state": "active", "lastSeenAt": "2026-11-24T08:30:00Z"}
+_PERSON = {
+    "id": 5,
+    "name": "Grace Hopper",
+    "login": "grace@shop.example",
+    "role": "clerk",
+    "state": "active",
+    "createdAt": "2026-11-21T10:00:00Z",
+    "lastSeenAt": "2026-11-24T08:30:00Z",
+}
 _INVITED = _PERSON | {
     "state": "invited",
     "lastSeenAt": None,
@@ -96,14 +81,6 @@ _INVITED = _PERSON | {
         "expiresAt": "2026-11-24T10:00:00Z",
     },
 }
-_DEVICE = {
-    "id": 5629499534213120,
-    "name": "Firefox on Windows",
-    "signedInAt": "2026-11-24T08:00:00Z",
-    "lastUsedAt": "2026-11-24T08:30:00Z",
-    "stays": True,
-}
-_DEVICES = "/people/{personId}/devices"
 _NEW = {"name": "Grace Hopper", "login": "grace@shop.example", "role": "clerk"}
 
 _RESOURCE = Resource(
@@ -136,7 +113,7 @@ OPERATIONS = (
     ),
     _RESOURCE.row(
         *("updatePerson", "PATCH", "/people/{personId}", "Change a person"),
-        "Changes the members in the body (RFC 7396), within a second everywhere. A person with"
+        "Changes the fields in the body (RFC 7396), within a second everywhere. A person with"
         " the `state` `disabled` is signed out, and the links that they made end. The last"
         " active administrator cannot be disabled or get another role.",
         *(_update, Success(200, "The person as it is now.", Person, _PERSON | {"role": "manager"})),
@@ -152,17 +129,5 @@ OPERATIONS = (
         *(_invite, Success(200, "The person and the invitation.", PersonWithInvitation, _INVITED)),
         tagged=False,
         errors=(BeyondOwnRights, PersonDisabled, SecretAlreadyShown),
-    ),
-    _RESOURCE.row(
-        *("listPersonDevices", "GET", _DEVICES, "List where a person is signed in"),
-        "Returns the devices on which a person is signed in, the last used first.",
-        *(_list_devices, Success(200, "The devices.", list[PersonDevice], [_DEVICE])),
-        query=ListDevicesQuery,
-    ),
-    _RESOURCE.row(
-        *("endPersonDevice", "DELETE", f"{_DEVICES}/{{deviceId}}", "Sign a person out on a device"),
-        "Signs a person out on one device, within a second everywhere. They can sign in there"
-        " again.",
-        *(_end_device, Success(204, "The person is signed out there.")),
     ),
 )

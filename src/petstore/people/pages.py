@@ -4,13 +4,11 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from msgspec import Struct
-
 from petstore.clock import HOUR
 from petstore.console.forms import Field, FieldSet, Problem, choice, isolated, problem_of
 from petstore.console.history import history_of
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, failure_of
-from petstore.console.sign_in import browser_of, is_phone, signed_in, told_to_nobody
+from petstore.console.sign_in import browser_of, is_phone, signed_in
 from petstore.domain.decoding import convert
 from petstore.errors import (
     InvalidBody,
@@ -28,7 +26,7 @@ from petstore.people.model import (
     Account,
     Person,
     PersonCreate,
-    PersonName,
+    PersonPatch,
     Session,
 )
 from petstore.people.passwords import MIN_LENGTH, check_password
@@ -50,7 +48,7 @@ _FORM = FieldSet(
 )
 _LAST = Problem(
     "",
-    "You are the last administrator. First make somebody an administrator who has set a password.",
+    "You are the last administrator. First make another person with a password an administrator.",
 )
 _HOURS = INVITATION_LIFE // HOUR
 
@@ -84,7 +82,7 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
         history=await history_of(request, f"person/{person.id}"),
         problem=problem,
         scopes=ROLES[person.role],
-        devices=(await request.execute("listPersonDevices")).value,
+        devices=await request.sessions.devices(person.id),
         own_device=request.session.device.id if request.session else 0,
         is_own=is_own,
         hours=_HOURS,
@@ -98,7 +96,7 @@ async def _update(request: PageRequest) -> Response:
     if person.id == request.caller.id and person.role != "administrator":
         return await request.redirect("")  # these pages are no longer for this person
     texts, name = _FORM.texts(before), isolated(person.name)
-    return await request.tell_change(_path(request), name, texts, _FORM.texts(person))
+    return await request.tell_change(name, texts, _FORM.texts(person))
 
 
 async def _invite(request: PageRequest) -> Response:
@@ -110,34 +108,27 @@ async def _invite(request: PageRequest) -> Response:
 async def _set_state(state: str, request: PageRequest) -> Response:
     changed = await request.execute("updatePerson", {"state": state})
     person: Person = changed.value
-    name, path = isolated(person.name), _path(request)
+    name, path = isolated(person.name), request.own_path
+    text, undo = f"{name} has access again.", Undo(f"{path}/disable")
     if person.state == "disabled":
-        text, undo = f"{name} is disabled, and signed out everywhere.", Undo(f"{path}/enable")
-    else:
-        text, undo = f"{name} is enabled again.", Undo(f"{path}/disable")
-    return await request.redirect(path, Notice(text, undo))
+        text = f"{name} no longer has access, and is signed out everywhere."
+        undo = Undo(f"{path}/enable")
+    return await request.back(Notice(text, undo))
 
 
 _disable, _enable = partial(_set_state, "disabled"), partial(_set_state, "active")
 
 
 async def _end_device(request: PageRequest) -> Response:
-    text = "That device is signed out."
-    try:
-        await request.execute("endPersonDevice")
-    except NotFound:
-        text = "That device was signed out already."
-    return await request.redirect(_path(request), Notice(text))
+    person = await request.sessions.read_account(request.path_id)  # of this environment
+    await _end(request, person.caller.id)
+    return await request.back(Notice("That device is signed out."))
 
 
 async def _confirm(request: PageRequest) -> None:
     """Ask for one's own password in an old session, which may be in other hands."""
     if request.session is not None and not request.sessions.is_fresh(request.session):
         await request.sessions.confirm(request.session, request.form.raw("current"))
-
-
-def _path(request: PageRequest) -> str:
-    return f"/people/{request.path_id}"
 
 
 # One's own account: name and password of a person, and where a caller is signed in.
@@ -152,12 +143,6 @@ _OWN_FORM = FieldSet(
     )
 )
 _LABELS = {"current": "Current password", "password": "New password"}
-
-
-class _OwnName(Struct, frozen=True):
-    """Another name that a person wants to have."""
-
-    name: PersonName
 
 
 async def _refuse_password(request: PageRequest, error: PetstoreError) -> Response:
@@ -198,9 +183,9 @@ async def _rename(request: PageRequest) -> Response:
     account = await request.sessions.read_account(session.caller.id)
     _OWN_FORM.require_unchanged(request.form, account.caller)
     texts = _OWN_FORM.texts(account.caller)
-    wanted = convert(texts | _OWN_FORM.patch(request.form), _OwnName, InvalidBody)
+    wanted: Any = convert(texts | _OWN_FORM.patch(request.form), PersonPatch, InvalidBody)
     await request.sessions.rename(session, wanted.name, request.id)
-    return await request.tell_change(_ACCOUNT, "Your name", texts, {"name": wanted.name})
+    return await request.tell_change("Your name", texts, {"name": wanted.name})
 
 
 async def _change_password(request: PageRequest) -> Response:
@@ -213,12 +198,15 @@ async def _change_password(request: PageRequest) -> Response:
 
 
 async def _end_own_device(request: PageRequest) -> Response:
-    sent = request.form.text("device")
-    for device in await request.sessions.devices(request.caller.id):
-        if str(device.id) == sent:
-            await request.sessions.end_device(request.caller.id, device.digest)
-    # Also if it has ended already: that is what the person wants.
+    await _end(request, request.caller.id)
     return await request.redirect(_ACCOUNT, Notice("You are signed out there."))
+
+
+async def _end(request: PageRequest, caller_id: int) -> None:
+    """End a device, unless it has ended already: that is what was wanted."""
+    for device in await request.sessions.devices(caller_id):
+        if str(device.id) == request.form.text("device"):
+            await request.sessions.end_device(caller_id, device.digest)
 
 
 async def _end_others(request: PageRequest) -> Response:
@@ -286,7 +274,7 @@ def _invitation_page(
     *,
     is_typed: bool = False,
 ) -> Response:
-    page = request.page(
+    return request.page(
         "invitation.html",
         status,
         account=account,
@@ -296,7 +284,6 @@ def _invitation_page(
         stays=request.form.text("stays") if problem else is_phone(request.head),
         shortest=MIN_LENGTH,
     )
-    return told_to_nobody(page)
 
 
 PAGES = (
@@ -308,9 +295,7 @@ PAGES = (
     ConsolePage("POST", "/people/{personId}/invite", _invite, "invitePerson", _show),
     ConsolePage("POST", "/people/{personId}/disable", _disable, "updatePerson", _show),
     ConsolePage("POST", "/people/{personId}/enable", _enable, "updatePerson", _show),
-    ConsolePage(
-        "POST", "/people/{personId}/devices/{deviceId}/end", _end_device, "endPersonDevice"
-    ),
+    ConsolePage("POST", "/people/{personId}/end-device", _end_device, "updatePerson"),
     ConsolePage("GET", _ACCOUNT, _show_account),
     ConsolePage("POST", _ACCOUNT, _rename, refused=_show_account),
     ConsolePage(

@@ -52,8 +52,6 @@ _NETWORK = 48  # bits of IPv6 that one subscriber may have
 
 
 class SignedIn(NamedTuple):
-    """Who has just signed in, the secret of the session, and the credential that it ends with."""
-
     caller: Caller
     secret: str
     credential: bytes

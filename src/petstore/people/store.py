@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 from petstore.clock import Milliseconds, utc_second
 from petstore.databases.contract import Reader, Row, Statement, Unit, read_unit
 from petstore.databases.pages import Page, read_page
-from petstore.databases.retention import are_first
+from petstore.databases.schema import are_first
 from petstore.domain.names import name_key
 from petstore.errors import BeyondOwnRights, LastAdministrator, LoginTaken, NotFound, PersonDisabled
 from petstore.events.model import AdminEventType, admin_event
@@ -33,7 +33,6 @@ from petstore.people.model import (
     Invitation,
     Person,
     PersonCreate,
-    PersonDevice,
     PersonWithInvitation,
     Session,
     check_role,
@@ -90,8 +89,6 @@ def account_of(row: Row) -> Account:
 
 
 class Added(NamedTuple):
-    """A person who was added or invited, and the secret of the invitation."""
-
     person: Person
     secret: str
 
@@ -130,7 +127,6 @@ def add_person(new: PersonCreate, change: Change, environment: Environment) -> U
 
 
 def invite_person(person_id: int, change: Change) -> Unit[Added]:
-    """Make a link with which a person sets a password; earlier ones end."""
     change = yield from begin_change(change)
     person = yield from read_person(person_id, change.environment)
     change.check(person.shown)
@@ -143,7 +139,7 @@ def invite_person(person_id: int, change: Change) -> Unit[Added]:
 def change_person(person_id: int, changes: Mapping[str, Any], change: Change) -> Unit[Person]:
     """Change fields of a person, by their names in ``PersonPatch``.
 
-    Who is disabled is signed out, and their links end, with those that they have made.
+    Disabling signs the person out and ends their links, and the links that they made.
     """
     change = yield from begin_change(change)
     before = yield from read_person(person_id, change.environment)
@@ -174,30 +170,6 @@ def change_person(person_id: int, changes: Mapping[str, Any], change: Change) ->
         yield from end_sessions(person_id)
     yield record_person("person.updated", after, before, change)
     return after.shown
-
-
-async def list_devices_of(
-    store: Reader, person_id: int, environment: Environment | None, now: Milliseconds
-) -> list[PersonDevice]:
-    await find_person(store, person_id, environment)
-    return [*map(_shown_device, await read_unit(store, list_devices(person_id, now)))]
-
-
-def end_device_of(person_id: int, device_id: int, change: Change) -> Unit[None]:
-    change = yield from begin_change(change)
-    yield from read_person(person_id, change.environment)
-    devices = yield from list_devices(person_id, change.now)
-    device = next((each for each in devices if each.id == device_id), None)
-    if device is None:
-        msg = f"person {person_id} is not signed in on device {device_id}"
-        raise NotFound(msg)
-    change.check(_shown_device(device))
-    yield from end_sessions(person_id, only=device.digest)
-
-
-def _shown_device(device: Device) -> PersonDevice:
-    since, used = utc_second(device.created_at), utc_second(device.used_at)
-    return PersonDevice(device.id, device.device, since, used, device.stays)
 
 
 def read_person(person_id: int, environment: Environment | None) -> Unit[Account]:
@@ -303,7 +275,6 @@ def find_session_in_unit(digest: bytes, now: Milliseconds) -> Unit[Session | Non
 def _find_caller(
     kind: str, caller_id: int, credential: bytes, now: Milliseconds
 ) -> Unit[Caller | None]:
-    """Return the caller who has a credential, if it is still valid."""
     if kind == "key":
         caller = yield from find_key(credential)
     else:
@@ -400,7 +371,6 @@ def find_invited(secret: str, environment: Environment, now: Milliseconds) -> Un
 
 
 def take_invitation(secret: str) -> Unit[bool]:
-    """Use a link up, and return whether it was still there."""
     used = yield Statement(
         "DELETE FROM invitations WHERE digest = ?1 RETURNING 1",
         (_digest(secret),),

@@ -1,199 +1,19 @@
 """``petstore pets``: the pets of a running service, and pets from and to files."""
 
-import csv
-import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from petstore.cli.client import client_of, service_option, wait_in_bar
-from petstore.cli.operation_commands import OperationCommand, find_category
-from petstore.cli.options import CATEGORY, TEXT, json_option
-from petstore.cli.output import (
-    SectionedGroup,
-    counted,
-    plain_failures,
-    print_json,
-    print_table,
-    printable,
-    progress,
-    replacing_text,
-)
-from petstore.cli.resources import BOM, MAX_PAGE, export_csv, file_argument
-from petstore.domain.decoding import integer_in
-from petstore.pets.model import STATUSES
+from petstore.cli.client import export_csv, file_argument, service_option
+from petstore.cli.operations import MAX_PAGE, OperationCommand
+from petstore.cli.output import SectionedGroup
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
-    from petstore_client import Client, Response
-    from petstore_client.models import Import, Inventory
+    from petstore_client import Client
 
-_MEDIA_TYPES = {
-    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    ".ods": "application/vnd.oasis.opendocument.spreadsheet",
-    ".xls": "application/vnd.ms-excel",
-}
-_MAX_TURNS = 20
-_FIELDS = {"name": "name", "category": "categoryId", "status": "status", "id": "id"}
-_MEANINGS = (*STATUSES, "none")
 _COLUMNS = ("id", "name", "categoryId", "category", "status")
-
-
-@click.command("import")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path))
-@click.option(
-    "--column",
-    "columns",
-    multiple=True,
-    type=TEXT,
-    metavar="FIELD=COLUMN",
-    help="Take this column as name, category, status or id; none is no column. Repeatable.",
-)
-@click.option(
-    "--value",
-    "values",
-    multiple=True,
-    type=TEXT,
-    metavar="WORD=STATUS",
-    help="What a word of the status column means: available, pending, sold or none. Repeatable.",
-)
-@click.option(
-    "--category",
-    "categories",
-    multiple=True,
-    type=TEXT,
-    metavar="WORD=CATEGORY",
-    help="The category that another word of the file means: a name or an ID. Repeatable.",
-)
-@click.option("--default-status", type=click.Choice(STATUSES), help="For rows without a status.")
-@click.option("--default-category", type=CATEGORY, help="For rows without one: a name or an ID.")
-@click.option("--create-categories", is_flag=True, help="Add categories that are not there yet.")
-@click.option("--preview", is_flag=True, help="Show what would be added, and add nothing.")
-@click.option(
-    "--refused",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Save refused rows in this file, so that you can correct and import them.",
-)
-@json_option
-@service_option
-def import_file(
-    *,
-    file: Path,
-    columns: Sequence[str],
-    values: Sequence[str],
-    preview: bool,
-    refused: Path | None,
-    as_json: bool,
-    service: str,
-    **options: Any,
-) -> None:
-    """Add the pets of FILE: CSV, or a workbook of Excel or LibreOffice.
-
-    Rows that cannot be added are reported with their lines; the exit status is then 1. Run the same
-    command again to resume an interrupted import: no pet is added twice. Each row counts toward the
-    daily quota of your key.
-    """
-
-    def resume_hint() -> str:
-        return "run the same command again to resume; no pet is added twice"
-
-    with (
-        plain_failures(),
-        progress(f"Importing {file.name}") as on_progress,
-        client_of(service, wait_in_bar(on_progress), resume_hint) as client,
-    ):
-        settings = _settings(client, values, options)
-        # Behind a crowd of files, each of its turns is refused after some seconds.
-        found = client.with_options(max_retries=_MAX_TURNS).imports.create(
-            file.read_bytes(),
-            file_name=printable(file.name, "utf-8")[-50:],
-            media_type=_MEDIA_TYPES.get(file.suffix.lower(), "text/csv"),
-        )
-        if found.state == "open":
-            if columns:
-                settings["mapping"] = _mapping(columns, found)
-            found = client.imports.update(found.id, **settings) if settings else found
-        before = found.added
-        while found.waiting and not preview:
-            found = client.imports.run(found.id)
-            on_progress(found.rows - found.waiting, total=found.rows)
-        text = client.imports.refused(found.id)
-    rows = _report(text)
-    if refused is not None and rows:
-        with plain_failures(), replacing_text(refused) as out:
-            out.write(BOM + text)
-    if as_json:
-        outcome = {"added": found.added, "refused": rows, "doneBefore": before, "import": found.id}
-        print_json(outcome)
-    else:
-        _show(found, before, rows)
-    if rows:
-        raise click.exceptions.Exit(1)
-
-
-def _settings(client: "Client", values: Sequence[str], options: dict[str, Any]) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
-    if options["categories"]:
-        pairs = (each.rpartition("=") for each in options["categories"])
-        settings["categories"] = {
-            word: find_category(client, integer_in(name) or name, "--category")
-            for word, _, name in pairs
-        }
-    if options["default_status"] is not None:
-        settings["default_status"] = options["default_status"]
-    if options["default_category"] is not None:
-        category = find_category(client, options["default_category"], "--default-category")
-        settings["default_category_id"] = category
-    if options["create_categories"]:
-        settings["unknown_categories"] = "create"
-    meanings = {word: meaning for word, _, meaning in (each.rpartition("=") for each in values)}
-    if not all(word and meaning in _MEANINGS for word, meaning in meanings.items()):
-        msg = f"expected a word and one of {', '.join(_MEANINGS)}, as in Adopted=sold"
-        raise click.BadParameter(msg, param_hint="--value")
-    return settings | ({"values": meanings} if meanings else {})
-
-
-def _mapping(columns: Sequence[str], found: "Import") -> dict[str, int | None]:
-    names = [column.name.casefold() for column in found.columns]
-    mapping: dict[str, int | None] = {}
-    for option in columns:
-        field, _, name = option.partition("=")
-        if field not in _FIELDS or not name:
-            msg = f"expected one of {', '.join(_FIELDS)} and a column, as in name=Tier"
-            raise click.BadParameter(msg, param_hint="--column")
-        place: int | None = None
-        if name.casefold() in names:
-            place = names.index(name.casefold())
-        elif name.isdecimal() and 1 <= int(name[:9]) <= len(names):
-            place = int(name) - 1
-        elif name != "none":
-            known = ", ".join(column.name for column in found.columns[:40] if column.name)
-            msg = printable(f"there is no column {name}; the columns are {known or 'numbers'}")
-            raise click.BadParameter(msg, param_hint="--column")
-        mapping[_FIELDS[field]] = place
-    return mapping
-
-
-def _report(text: str) -> int:
-    """Print each refused row with its line and the reasons, and return how many there are."""
-    rows = [*csv.reader(io.StringIO(text))][1:]
-    for *_, line, reason in rows:
-        click.echo(printable(f"line {line}: {reason}"), err=True)
-    return len(rows)
-
-
-def _show(found: "Import", before: int, refused: int) -> None:
-    if found.preview is not None:
-        here, would = found.preview.already_here, found.preview.added
-        click.echo(f"{counted(would, 'pet')} to add, {counted(refused, 'row')} to refuse.")
-        if here:
-            click.echo(f"{counted(here, 'name')} already in the store.")
-        return
-    if before:
-        click.echo(f"{counted(before, 'pet')} had been added before.")
-    click.echo(f"{counted(found.added - before, 'pet')} added, {counted(refused, 'row')} refused.")
-    click.echo(f"To undo it within 7 days: petstore imports undo {found.id}")
 
 
 @click.command("export")
@@ -216,21 +36,6 @@ def _pages(client: "Client") -> Iterator[list[dict[str, Any]]]:
         yield [row | {"category": names.get(row["categoryId"], "")} for row in rows]
 
 
-def _show_inventory(response: "Response[Inventory]", *, as_json: bool) -> None:
-    counts = response.json()
-    if as_json:
-        print_json(counts)
-    elif "categories" in counts:
-        print_table([_category(row) for row in counts["categories"]])
-    else:
-        print_table([{"status": name, "pets": str(count)} for name, count in counts.items()])
-
-
-def _category(row: dict[str, int]) -> dict[str, str]:
-    counts = {status: str(row.get(status, 0)) for status in STATUSES}
-    return {"category": str(row.get("categoryId", "others"))} | counts
-
-
 pets = SectionedGroup(
     "pets", help="Work with the pets of a running service; move pets in and out of files."
 )
@@ -239,23 +44,7 @@ pets.add_commands(
     OperationCommand("add", "createPet", "pets.create", arguments=["name"]),
     OperationCommand("show", "getPet", "pets.get"),
     OperationCommand("change", "updatePet", "pets.update"),
-    OperationCommand(
-        "set-status",
-        "updatePet",
-        "pets.update",
-        arguments=["status"],
-        only=["status"],
-        help="Set the status of a pet to available, pending or sold; none removes it.",
-    ),
     OperationCommand("delete", "deletePet", "pets.delete"),
     title="One by one",
 )
-pets.add_commands(import_file, export_file, title="From and to files")
-
-inventory = OperationCommand(
-    "inventory",
-    "getInventory",
-    "inventory.get",
-    show=_show_inventory,
-    help="Count the pets of each status. Those without a status are not counted.",
-)
+pets.add_commands(export_file, title="From and to files")

@@ -5,11 +5,14 @@ from typing import Annotated, Literal, TypeAlias, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from petstore.domain.decoding import RowMapping
 from petstore.domain.fields import Id, Int64, merged, not_blank_text
-from petstore.domain.rows import RowMapping
 from petstore.errors import IllegalTransition
 
 PetStatus: TypeAlias = Literal["available", "pending", "sold"]
+
+KeptBecause: TypeAlias = Literal["changed", "ordered", "deleted"]
+"""Why the undo of an import leaves a pet."""
 
 STATUSES: tuple[PetStatus, ...] = get_args(PetStatus)
 

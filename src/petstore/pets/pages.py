@@ -1,7 +1,8 @@
 """The pages of pets: find, add, change, sell, reserve, delete, count."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -11,9 +12,7 @@ from msgspec import convert as converted
 from petstore.categories.pages import (
     added_category,
     category_form,
-    category_text,
     with_category,
-    with_category_filter,
 )
 from petstore.clock import Milliseconds
 from petstore.console.downloads import download_list
@@ -26,24 +25,28 @@ from petstore.console.forms import (
     Texts,
     choice,
     isolated,
+    number_or_text,
     optional,
     typed_id,
     undo_fields,
 )
 from petstore.console.history import History, deleted_page, history_of, is_by_order, newest_events
-from petstore.console.numbers import money_in_words, shown_count
+from petstore.console.numbers import shown_count
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
 from petstore.domain.decoding import convert
-from petstore.errors import InvalidBody, NotFound, PetstoreError, UnknownPet
+from petstore.domain.time_zones import local_time
+from petstore.errors import InvalidBody, NotFound, PetstoreError, PreconditionFailed
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.orders.form import card_of, latest_order, order_form, sale_of
-from petstore.orders.model import OPEN_STATUSES, PET_AFTER, Order
+from petstore.orders.form import card_of, latest_order, order_form, sale_of, sold_in_words
+from petstore.orders.model import OPEN_STATUSES, Order
 from petstore.pets.model import EXPORTED, STATUSES, NewPet, Pet, statuses_after
 
 _ON_A_PAGE = 50
 MAX_SELECTED = 500
 """How many pets can be changed or deleted at once."""
+NOT_COUNTED = "This is no sale: Sales does not count it."
+_NO_SALE = "“sold” here is not counted in Sales. Sell the pet instead."
 _VERSION = 8
 _ADDED_LAST = 10
 _STATUSES = tuple((status, status) for status in STATUSES)
@@ -53,33 +56,27 @@ _SELLS = "amount"
 _NUMBER = re.compile(r"(?:pet ?)?#? ?([0-9]+)", re.IGNORECASE)
 _STATUS_CHOICES = (("", "any"), *_STATUSES, (_NO_STATUS, "no status"))
 _STATUS_FILTER = choice("status", "Status", *_STATUS_CHOICES, parse=optional)
-_CATEGORY_FILTER = Field("categoryId", "Category", parse=optional)
+_CATEGORY = Field("categoryId", "Category", parse=optional)
 _FILTERS = FieldSet(
     Field("name", "Name", parse=optional, caption="Name or number", type="search"),
     _STATUS_FILTER,
-    _CATEGORY_FILTER,
+    _CATEGORY._replace(parse=lambda text: number_or_text(text) if text else None),
 )
 SELECTION_FORM = FieldSet(
-    choice("status", "Status", ("", "leave as it is"), *_STATUS_CHOICES[1:], parse=optional),
-    _CATEGORY_FILTER,
+    choice("status", "Status", ("", "Keep"), *_STATUS_CHOICES[1:], parse=optional),
+    _CATEGORY,
 )
 """What several selected pets get at once; an empty field leaves them as they are."""
 
 
 def _form(
-    names: Mapping[int, str] | None = None,
-    statuses: Sequence[tuple[str, str]] = (*_STATUSES, ("", "none")),
-    status_hint: str = "",
+    statuses: Sequence[tuple[str, str]] = (*_STATUSES, ("", "none")), status_hint: str = ""
 ) -> FieldSet:
     special = {
         "name": Field("name", "Name", attributes={"aria-required": "true"}),
         "categoryId": Field(
             *("categoryId", "Category"),
-            show=lambda pet: (
-                category_text(pet.category_id, names) if names else f"{pet.category_id}"
-            ),
-            hint="A number",
-            attributes={"aria-required": "true"},
+            show=lambda pet: f"{pet.category_id}",
         ),
         "status": choice("status", "Status", *statuses, parse=optional, hint=status_hint),
     }
@@ -114,7 +111,7 @@ async def _list(request: PageRequest, error: PetstoreError | None = None) -> Res
     found = Result[list[Pet]]([])
     total, count = "", 0
     if error is None:
-        found = await request.execute("listPets", query=await list_query(request, request.form))
+        found = await request.execute("listPets", query=list_query(request.form))
         is_whole = not (found.next or request.form.text("cursor"))
         if found.total is not None or is_whole:  # a search with more than a page is not counted
             count = len(found.value) if found.total is None else found.total
@@ -143,9 +140,9 @@ async def _list(request: PageRequest, error: PetstoreError | None = None) -> Res
     return page if error else await request.list_response("/pets", filters, found, page)
 
 
-async def list_query(request: PageRequest, form: Form) -> dict[str, Any]:
+def list_query(form: Form) -> dict[str, Any]:
     wanted = _FILTERS.typed(form)
-    query = await with_category_filter(request, _FILTERS.body(wanted))
+    query = _FILTERS.body(wanted)
     if query.get("status") == _NO_STATUS:
         del query["status"]
         query["hasStatus"] = False
@@ -155,24 +152,18 @@ async def list_query(request: PageRequest, form: Form) -> dict[str, Any]:
 
 
 async def _new(request: PageRequest, error: PetstoreError | None = None) -> Response:
-    history = None
-    if isinstance(error, NotFound):
-        form = FORM.as_new_resource(request.form, error)
-        history = await history_of(request, _resource(request))
-    else:
-        form = FORM.new(request.form, error, {"status": "available"})
+    form = FORM.new(request.form, error, {"status": "available"})
     return request.page(
         "new_pet.html",
         error=error,
         form=await category_form(request, form),
-        history=history,
         added=await _added(request),
         now=request.services.clock(),
     )
 
 
 async def _added(request: PageRequest) -> list[_Added]:
-    wanted = {"actor": request.author.actor, "type": ["pet.created"]}
+    wanted = {"actor": request.caller.actor, "type": ["pet.created"]}
     events = await newest_events(request, _ADDED_LAST, **wanted)
     if not events:
         return []
@@ -202,43 +193,34 @@ async def _create(request: PageRequest) -> Response:
     pet: Pet = created.value
     category = added_category(request)
     where = f", in the new category {isolated(category)}" if category else ""
-    text = f"{isolated(pet.name)} is in the store: pet {pet.id}{where}."
+    text = f"Added {isolated(pet.name)} (#{pet.id}){where}."
     notice = Notice(text, _undo_of(pet))
     if request.form.text("again"):
         return await request.redirect(f"/pets/{pet.id}", notice)
-    return await request.redirect(await _next_to(request, pet), notice)
+    return await request.redirect(_next_to(pet), notice)
 
 
-async def _next_to(request: PageRequest, pet: Pet) -> str:
-    text = category_text(pet.category_id, await request.category_names([pet.category_id]))
-    return f"/pets/new?{urlencode({'categoryId': text, 'status': pet.status or ''})}"
+def _next_to(pet: Pet) -> str:
+    return f"/pets/new?{urlencode({'categoryId': pet.category_id, 'status': pet.status or ''})}"
 
 
 async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
-    if isinstance(error, NotFound | UnknownPet):
-        return await _new(request, _not_found(request))
     try:
         found = await _get(request)
     except NotFound as gone:
         history = await history_of(request, _resource(request))
         event = history.last
         if event is not None and event.type == "pet.deleted" and request.may("createPet"):
-            history = history.with_undo(await _again(request, converted(event.data, Pet)))
+            history = history.with_undo(_again(converted(event.data, Pet)))
         return deleted_page(request, history, gone)
     pet: Pet = found.value
-    fields = _form(await request.category_names([pet.category_id]))
-    now = fields.texts(pet)
+    now = FORM.texts(pet)
     latest = await latest_order(request, pet) if pet.status == "pending" else None
     order = latest if latest and latest.status in OPEN_STATUSES else None
     of_sale, of_change = (error, None) if _SELLS in request.form.fields else (None, error)
-    form = fields.shown(now, found.version, request.form, of_change)
+    form = FORM.shown(now, found.version, request.form, of_change)
     form = form._replace(fields=_offered(pet, order, form.typed["status"]).fields)
     sold = order_form(request).new(request.form if of_sale else EMPTY, of_sale)
-    following = () if order else tuple(filter(None, statuses_after(pet.status)))
-    if was_pending := any(each.opened == "pending" for each in form.differences):
-        latest = await latest_order(request, pet)
-    # The order whose end made a pending pet what it is now.
-    ended = was_pending and latest and PET_AFTER.get(latest.status) == pet.status
     history = await history_of(request, _resource(request))
     if error is None:  # else it may be what a colleague did just before
         history = history.with_undo(await _undo_of_last(request, history, pet))
@@ -250,12 +232,12 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
         sale_form=sold,
         problem=form.problem or sold.problem,
         sale=sale,
+        version=version_of(pet),
         card=card_of(request, sale.order, pet) if sale and sale.order else None,
         now=now,
+        names=await request.category_names([pet.category_id]),
         form=await category_form(request, form),
         order=order,
-        following=following,
-        ended=latest if ended else None,
         history=history,
     )
 
@@ -264,7 +246,8 @@ def _offered(pet: Pet, order: Order | None, typed: str) -> FieldSet:
     following = () if order else statuses_after(pet.status)
     statuses = dict.fromkeys([pet.status or "", *(status or "" for status in following), typed])
     choices = [(status, status or "none") for status in statuses]
-    return _form({}, choices, "The order decides the status." if order else "")
+    hint = "The order decides the status." if order else ""
+    return _form(choices, hint or (_NO_SALE if "sold" in following else ""))
 
 
 async def _update(request: PageRequest) -> Response:
@@ -273,17 +256,17 @@ async def _update(request: PageRequest) -> Response:
     if "categoryId" in patch:
         patch = await with_category(request, "updatePet", patch)
     pet: Pet = (await request.execute("updatePet", patch)).value
-    names = await request.category_names([pet.category_id]) if "categoryId" in patch else {}
-    now = _form(names).texts(pet)
-    if "categoryId" not in patch:
-        now["categoryId"] = edit.opened.get("categoryId", now["categoryId"])
+    now = FORM.texts(pet)
     path, before = f"/pets/{pet.id}", edit.before(now)
     if before == now:
         return await request.redirect(path, Notice("Nothing was changed."))
     is_moved = {**before, "status": now["status"]} == now
     what = f"is {pet.status or 'without a status'}" if is_moved else "is changed"
     name, undo = isolated(pet.name), _undo_of_change(pet, before, now)
-    notice = change_notice(name, f"{name} {what}.", undo, request.form.text("undo"))
+    done = f"{name} {what}."
+    if now["status"] == "sold" != before["status"]:
+        done += f" {NOT_COUNTED}"
+    notice = change_notice(name, done, undo, request.form.text("undo"))
     return await request.redirect(path, notice)
 
 
@@ -303,44 +286,54 @@ async def _undo_of_last(request: PageRequest, history: History, pet: Pet) -> Und
     before = converted(event.members_before, Pet)
     if before == pet or not request.may("updatePet") or await is_by_order(request, event):
         return None
-    fields = _form(await request.category_names({before.category_id, pet.category_id}))
-    return _undo_of_change(pet, fields.texts(before), fields.texts(pet))
+    return _undo_of_change(pet, FORM.texts(before), FORM.texts(pet))
 
 
 async def _reserve(request: PageRequest) -> Response:
-    fields = order_form(request)
-    reserved = fields.body(fields.typed(request.form))
-    placed = await request.execute("placeOrder", {"petId": request.path_id, **reserved})
-    order: Order = placed.value
-    undo = Undo(f"/orders/{order.id}/cancel", {"version": placed.version, "seen": order.status})
-    notice = Notice(f"Order {order.id} reserves the pet.", undo)
+    order, seen, name = await _placed(request)
+    until = ""
+    if order.reserved_until is not UNSET:
+        lapse = local_time(order.reserved_until, request.time_zone)
+        days = (lapse.date() - request.today).days
+        day = ("today", "tomorrow")[days] if days in (0, 1) else f"{lapse.day} {lapse:%b %Y}"
+        until = f" until {day} {lapse:%H:%M}"
+    notice = Notice(
+        f"Reserved {isolated(name)}{until} (order {order.id}).",
+        Undo(f"/orders/{order.id}/cancel", seen),
+    )
     return await request.redirect(f"/orders/{order.id}", notice)
 
 
 async def _sell(request: PageRequest) -> Response:
-    fields = order_form(request)
-    sale = fields.body(fields.typed(request.form))
-    sold = await request.execute("placeOrder", {"petId": request.path_id, "complete": True, **sale})
-    order: Order = sold.value
-    pet = await request.find_pet(order.pet_id)
-    name = isolated(pet.name) if pet else f"pet {order.pet_id}"
-    price = ""
-    if order.amount is not UNSET and order.currency is not UNSET:
-        price = f" for {money_in_words(order.amount, order.currency)}"
-    to = "" if order.buyer is UNSET else f" to {isolated(order.buyer)}"
+    order, seen, name = await _placed(request, complete=True)
     page = f"/pets/{order.pet_id}"
-    seen = {"version": sold.version, "seen": order.status, "back": page}
-    undo = Undo(f"/orders/{order.id}/return", seen)
-    return await request.redirect(page, Notice(f"Sold {name}{to}{price} (order {order.id}).", undo))
+    undo = Undo(f"/orders/{order.id}/return", {**seen, "back": page})
+    return await request.redirect(page, Notice(sold_in_words(order, name), undo))
+
+
+async def _placed(request: PageRequest, **more: bool) -> tuple[Order, dict[str, str], str]:
+    """Order the pet, which its form may make available first; return what an undo needs, too."""
+    fields = order_form(request)
+    body = {"petId": request.path_id, **more, **fields.body(fields.typed(request.form))}
+    request.decoded("placeOrder", body)
+    pet = await request.find_pet(request.path_id)
+    if pet and pet.status != "available" and request.form.text("frees") == version_of(pet):
+        with suppress(PreconditionFailed):  # the other click of two
+            available, version = {"status": "available"}, Result(pet).version
+            await request.execute("updatePet", available, if_match=version)
+    placed = await request.execute("placeOrder", body)
+    order: Order = placed.value
+    name = pet.name if pet else f"pet {order.pet_id}"
+    return order, {"version": placed.version, "seen": order.status}, name
 
 
 async def _delete(request: PageRequest) -> Response:
     before = await _get(request)
     pet: Pet = before.value
     await request.execute("deletePet")
-    undo = await _again(request, pet)
+    undo = _again(pet)
     is_back = request.form.text("back") == "new"
-    path = await _next_to(request, pet) if is_back else request.place("/pets")
+    path = _next_to(pet) if is_back else request.place("/pets")
     return await request.redirect(path, Notice(f"{isolated(pet.name)} is deleted.", undo))
 
 
@@ -357,12 +350,11 @@ def box_of(pet: Pet) -> str:
 async def selection_form(
     request: PageRequest, typed: Form, error: PetstoreError | None = None
 ) -> ShownForm:
-    return await category_form(request, SELECTION_FORM.new(typed, error), "leave as it is")
+    return await category_form(request, SELECTION_FORM.new(typed, error), "Keep")
 
 
-async def _again(request: PageRequest, pet: Pet) -> Undo:
-    texts = _form(await request.category_names([pet.category_id])).texts(pet)
-    again = texts | {"once": Result(pet).version, "again": "1"}
+def _again(pet: Pet) -> Undo:
+    again = FORM.texts(pet) | {"once": Result(pet).version, "again": "1"}
     return Undo("/pets", again, "Add it again, with a new number")
 
 
@@ -378,7 +370,7 @@ def _resource(request: PageRequest) -> str:
 
 
 def _not_found(request: PageRequest) -> NotFound:
-    return NotFound(f"there is no pet {request.path_id}; somebody may have deleted it")
+    return NotFound(f"there is no pet {request.path_id}; it may have been deleted")
 
 
 async def _download(request: PageRequest) -> Response:
@@ -386,7 +378,7 @@ async def _download(request: PageRequest) -> Response:
         names = await request.category_names({pet.category_id for pet in pets})
         return [to_builtins(pet) | {"category": names.get(pet.category_id, "")} for pet in pets]
 
-    query = await list_query(request, request.form)
+    query = list_query(request.form)
     return await download_list(request, "pets", EXPORTED, "listPets", query, rows_of)
 
 

@@ -34,6 +34,7 @@ from petstore.interface.operation import Result
 from petstore.pets.model import Pet
 from petstore.pets.pages import (
     MAX_SELECTED,
+    NOT_COUNTED,
     SELECTION_FORM,
     box_of,
     list_query,
@@ -44,8 +45,8 @@ from petstore.pets.pages import (
 _ID = re.compile("[1-9][0-9]{0,18}")
 _AGAIN = "Add them again, with new numbers"
 _REASONS: dict[type[PetstoreError], str] = {
-    NotFound: "Somebody deleted it.",
-    PreconditionFailed: "Somebody changed it meanwhile.",
+    NotFound: "It was deleted meanwhile.",
+    PreconditionFailed: "Another person changed it meanwhile.",
     PetReserved: "An order reserves it. Deliver or cancel the order first.",
 }
 # After one of them, the other pets would meet the same.
@@ -118,6 +119,8 @@ async def _change(request: PageRequest) -> Response:
     if [*patch] == ["status"]:
         status = patch["status"] or "without a status"
         text = outcome.text(status, status)
+        if status == "sold":
+            text += f" {NOT_COUNTED}"
     else:
         text = outcome.text("changed", "like that")
     if has_more:
@@ -153,7 +156,7 @@ async def _delete(request: PageRequest) -> Response:
 
 
 # Undo. What was done is in the events of the pets: the last one of each is of the request that
-# is taken back, or somebody has changed the pet since.
+# is taken back, or the pet was changed since.
 
 
 async def _undo(request: PageRequest) -> Response:
@@ -170,7 +173,7 @@ async def _undo(request: PageRequest) -> Response:
 
 async def _take_back(request: PageRequest, pet_id: int) -> bool:
     """Undo what a request did to a pet; return whether it was not undone before."""
-    wanted = (request.author.actor, request.form.text("request"))
+    wanted = (request.caller.actor, request.form.text("request"))
     found = await newest_events(request, 2, resource=f"pet/{pet_id}")
     if not found:
         msg = "its history is no longer kept"
@@ -179,7 +182,7 @@ async def _take_back(request: PageRequest, pet_id: int) -> bool:
     if earlier and _is_of(earlier[0], wanted) and last.data == earlier[0].members_before:
         return False
     if not _is_of(last, wanted):
-        msg = "somebody has changed the pet since"
+        msg = "the pet was changed since"
         raise PreconditionFailed(msg)
     version = Result(converted(last.data, Pet)).version
     if last.type == "pet.deleted":
@@ -203,7 +206,7 @@ async def _selected(request: PageRequest) -> tuple[Mapping[int, str], bool]:
     if not request.form.text("all"):
         return _selected_in(request.form), False
     form = decode_urlencoded(_back(request).partition("?")[2].encode())
-    query = await list_query(request, Form({**form.fields, "cursor": []}))
+    query = list_query(Form({**form.fields, "cursor": []}))
     selected, more = dict[int, str](), True
     while more and len(selected) < MAX_SELECTED:
         found = await request.execute("listPets", query={**query, "limit": 100})
@@ -270,7 +273,7 @@ async def _told(request: PageRequest, outcome: _Outcome, text: str, label: str =
 
 def _seen(pet: Pet, seen: str) -> str:
     if version_of(pet) != seen:
-        msg = "somebody has changed the pet"
+        msg = "the pet was changed"
         raise PreconditionFailed(msg)
     return Result(pet).version
 

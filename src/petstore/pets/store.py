@@ -1,8 +1,7 @@
 """List, add, change and delete pets."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
-from typing import Literal, TypeAlias
 
 from msgspec import UNSET
 from msgspec.structs import astuple, replace
@@ -27,6 +26,7 @@ from petstore.pets.model import (
     STATUSES,
     CategoryCounts,
     Inventory,
+    KeptBecause,
     NewPet,
     Pet,
     PetFilter,
@@ -49,9 +49,6 @@ _INSERT_ONE = (
 _UPDATE = f"UPDATE pets SET ({', '.join(_GIVEN)}) = {placeholders(_WIDTH)} WHERE id = ?{_WIDTH + 1}"  # noqa: S608
 _ROWS_AT_ONCE = 100
 _WORDS = WordIndex("pet_words", "pets", PETS, lambda pet: pet.name)
-
-KeptBecause: TypeAlias = Literal["changed", "ordered", "deleted"]
-"""Why ``delete_untouched`` leaves a pet: what somebody did with it."""
 
 MAX_CATEGORIES = 1_000
 """The most categories of an inventory."""
@@ -103,13 +100,6 @@ async def get_pet(store: Reader, pet_id: int) -> Pet:
     return found(await store.read(select), PETS.read, "pet", pet_id)
 
 
-async def names_of_pets(store: Reader, ids: Collection[int]) -> dict[int, str]:
-    if not ids:
-        return {}
-    sql = f"SELECT id, name FROM pets WHERE id IN {placeholders(len(ids))}"  # noqa: S608
-    return dict(await store.read(Statement(sql, tuple(ids), name="select_pet_names")))
-
-
 async def get_inventory(store: Reader) -> Inventory:
     select = Statement(
         "SELECT status, CAST(sum(pets) AS BIGINT) FROM inventory GROUP BY status",
@@ -139,7 +129,7 @@ def create_pet(change: Change, new: NewPet) -> Unit[Pet]:
         yield from require_category(new.category_id)
     values = PETS.values(new, _GIVEN)
     ((pet_id,),) = yield Statement(_INSERT_ONE, values, returns_id="pets", name="insert_pet")
-    yield from _WORDS.add([(pet_id, terms_of(new.name))])
+    yield from _WORDS.add({pet_id: terms_of(new.name)})
     pet = Pet(pet_id, *astuple(new))
     yield change.record(resource_event("pet.created", pet))
     return pet
@@ -161,7 +151,7 @@ def create_pets(
             f" RETURNING {PETS.columns}"
         )
         pets = [*map(PETS.read, sorted((yield Statement(sql, values, name="insert_pets"))))]
-        yield from _WORDS.add((pet.id, known.get(pet.name) or terms_of(pet.name)) for pet in pets)
+        yield from _WORDS.add({pet.id: known.get(pet.name) or terms_of(pet.name) for pet in pets})
         yield change.record(*(resource_event("pet.created", pet) for pet in pets))
         created += pets
     return created

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from petstore.console.downloads import SEPARATOR, CsvDownload, amount_cell, delimiter_of
 from petstore.console.forms import Field, FieldSet, ShownForm, Texts
-from petstore.console.numbers import Bars, bars, percent_of
+from petstore.console.numbers import Bars, chart_day, percent_of
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.domain.csv_files import csv_writer
 from petstore.errors import InvalidParameter, PetstoreError
@@ -164,7 +164,7 @@ def _periods(rows: Iterable[SalesRow], of: str, today: date) -> list[_Period]:
         if of == "Month":
             is_now, text = day == today.replace(day=1), f"{day:%b %Y}"
         else:
-            is_now, text = day == today, f"{day.day} {day:%b}"
+            is_now, text = day == today, chart_day(day)
         return f"{text} so far" if is_now else text
 
     return [_Period(label(_day_of(row)), row) for row in rows]
@@ -183,8 +183,8 @@ def _charts(periods: Iterable[_Period], of: str, currency: str) -> list[Bars]:
         amounts[label] = amounts.get(label, 0) + (row.amount if row.currency == currency else 0)
     by = f"by {of.lower()}"
     return [
-        bars("amounts", f"Amount {by}", "", of, [*amounts.items()], currency),
-        bars("orders", f"Orders {by}", "orders", of, [*orders.items()]),
+        Bars(f"Amount {by}", "", of, [*amounts.items()], currency),
+        Bars(f"Orders {by}", "orders", of, [*orders.items()]),
     ]
 
 

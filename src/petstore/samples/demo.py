@@ -5,27 +5,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from csv import DictReader
 from importlib.resources import files
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
 from random import Random
-from shlex import quote
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from msgspec import UNSET, UnsetType, convert
 from msgspec.structs import replace
 
-from petstore.backends import secret_file_of
 from petstore.categories.model import CategoryCreate
 from petstore.categories.store import create_category
 from petstore.clock import DAY, HOUR, Clock, Milliseconds, system_clock, utc
 from petstore.databases.contract import Row, Statement, Store, Unit, read_unit, upsert
 from petstore.databases.private_files import create
 from petstore.databases.schema import TABLES_BY_NAME
-from petstore.errors import LoginTaken, WebhooksNotConfigured
+from petstore.errors import LoginTaken
 from petstore.events.model import OPERATOR, SERVICE, START, Author
-from petstore.events.store import Change, newest_position, publish_all
-from petstore.keys.model import Caller, Environment, KeyFields
+from petstore.events.store import Change, newest_position
+from petstore.keys.model import Environment, KeyFields
 from petstore.keys.store import ApiKeyCache, create_key
 from petstore.orders.model import OrderCreate, OrderPatch
 from petstore.orders.store import free_lapsed, place_order, update_order
@@ -40,11 +38,8 @@ from petstore.people.store import (
 )
 from petstore.pets.model import NewPet, Pet, PetFilter
 from petstore.pets.store import create_pets, list_pets
-from petstore.settings import Settings, is_postgres, masked, sqlite_path
+from petstore.settings import Settings, is_postgres, sqlite_path
 from petstore.usage.counter import first_day, first_hour, text_of
-from petstore.webhooks.deliveries import DueDelivery, Outcome, save_progress
-from petstore.webhooks.model import WebhookCreate, next_attempt
-from petstore.webhooks.store import create_webhook
 
 T = TypeVar("T")
 
@@ -251,11 +246,10 @@ _LOGINS: dict[Environment, str] = {"production": "demo", "staging": "staging-dem
 
 
 class Demo(NamedTuple):
-    """``ways_back`` are commands that make the administrator active; ``link`` may be empty."""
+    """The token of the demo key, and the secret of an invitation, empty if it is used."""
 
     token: str
     link: str
-    ways_back: Sequence[str]
 
 
 async def prepare_demo(store: Store, settings: Settings, clock: Clock = system_clock) -> Demo:
@@ -276,11 +270,10 @@ async def prepare_demo(store: Store, settings: Settings, clock: Clock = system_c
         # Another process may be filling the store.
         with suppress(LoginTaken):
             await store.write(_filled(key_id, settings, now))
-            await _add_webhook(store, settings, account.caller, now)
-    link, ways_back = "", _ways_back(account, settings)
+    link = ""
     if account.password is None and account.caller.state(now) == "active":
         link = await store.write(create_invitation(_BY.at(now), account.caller.id))
-    return Demo(token, link, ways_back)
+    return Demo(token, link)
 
 
 def _filled(key_id: int, settings: Settings, now: Milliseconds) -> Unit[None]:
@@ -300,16 +293,6 @@ def _filled(key_id: int, settings: Settings, now: Milliseconds) -> Unit[None]:
     yield from record_usage(key_id, now)
     for caller_id in (key_id, *staff):
         yield note_use(caller_id, now - HOUR // 2)
-
-
-async def _add_webhook(store: Store, settings: Settings, owner: Caller, now: Milliseconds) -> None:
-    secret = secret_file_of(settings)
-    with suppress(WebhooksNotConfigured):
-        secret.create()
-        secret.read()
-        if is_postgres(settings.database):
-            await publish_all(store)
-        await store.write(record_failing_webhook(owner, now))
 
 
 async def _demo_key(
@@ -338,22 +321,6 @@ async def _demo_account(store: Store, environment: Environment, now: Millisecond
         account = await read_unit(store, find_account_by_login(login, environment))
     assert account is not None  # noqa: S101 - it is there now
     return account
-
-
-def _ways_back(account: Account, settings: Settings) -> Sequence[str]:
-    """Return the commands that make somebody an active administrator again, and let them in."""
-    person, is_disabled = account.caller, account.caller.revoked_at is not None
-    commands = [f"enable {person.id}"] if is_disabled else []
-    if person.role != "administrator":
-        commands.append(f"change {person.id} --role administrator")
-    if is_disabled:
-        commands.append(f"invite {person.id}")
-    options, database, environment = "", settings.database, settings.environment
-    if database != Settings.database:
-        options += f" --database {quote(masked(database))}"
-    if environment != Settings.environment:
-        options += f" --environment {environment}"
-    return [f"petstore people {command}{options}" for command in commands]
 
 
 def _token_file(settings: Settings) -> Path:
@@ -403,50 +370,3 @@ def record_usage(key_id: int, now: Milliseconds) -> Unit[None]:
 def _insert(table: str, counts: Sequence[str], rows: Iterable[Row]) -> Unit[None]:
     key = TABLES_BY_NAME[table].key
     yield from upsert(table, (*key, *counts), rows, f"({', '.join(key)}) DO NOTHING")
-
-
-_NEW = WebhookCreate(
-    "https://webhooks.example.com/petstore",
-    frozenset({"order.delivered"}),
-    "Tells the accounts what was sold",
-)
-# Enough for the five days of failures after which a webhook is disabled.
-_EVENTS = 20
-_ERROR = "host not found (DNS): Name or service not known"
-_NO_JITTER = 0.5
-
-
-def record_failing_webhook(owner: Caller, now: Milliseconds) -> Unit[None]:
-    """Create a webhook before the last sales, and let all deliveries of them fail until ``now``."""
-    sales = (
-        "FROM (SELECT * FROM events WHERE type = 'order.delivered' ORDER BY sequence DESC LIMIT ?1)"
-        " AS sales"
-    )
-    ((oldest,),) = yield Statement(f"SELECT min(at) {sales}", (_EVENTS,), name="select_last_sales")
-    webhook = (yield from create_webhook(_NEW, owner.id, oldest - HOUR)).webhook
-    deliveries = yield Statement(
-        "INSERT INTO webhook_deliveries"
-        " (webhook_id, sequence, event_id, type, resource, state, created_at, attempts, due_at)"
-        " SELECT CAST(?2 AS BIGINT), sequence, id, type, resource, 'pending', at, 0, at"
-        f" {sales} ORDER BY sequence RETURNING id, webhook_id, sequence, event_id, type, resource,"
-        " attempts, created_at",
-        (_EVENTS, webhook.id),
-        name="insert_failing_deliveries",
-    )
-    outcomes = [
-        outcome
-        for *delivery, created_at in deliveries
-        for outcome in _attempts(DueDelivery._make((*delivery, 0)), created_at, now)
-    ]
-    yield from save_progress(sorted(outcomes, key=attrgetter("at")), [], now)
-
-
-def _attempts(delivery: DueDelivery, at: Milliseconds, now: Milliseconds) -> Iterator[Outcome]:
-    due_at: Milliseconds | None = at
-    while due_at is not None and due_at <= now:
-        at, due_at = due_at, next_attempt(delivery.attempts + 1, due_at, _NO_JITTER)
-        if due_at is None:
-            yield Outcome(delivery, "failed", at, at, error=_ERROR)
-        else:
-            yield Outcome(delivery, "pending", at, due_at, error=_ERROR)
-        delivery = delivery._replace(attempts=delivery.attempts + 1)

@@ -27,7 +27,7 @@ from petstore.observability.measured import Metrics, report_attempts, report_bac
 from petstore.observability.metrics import CONNECTIONS, CONNECTIONS_MAX
 from petstore.observability.registry import Registry, SharedMetrics, share_metrics
 from petstore.server.listeners import http_server, inherited_listener, listen
-from petstore.server.supervisor import ENDS_SERVICE, READY, Lifecycle, Link, Supervisor, Work
+from petstore.server.supervisor import ENDS_SERVICE, READY, Link, Supervisor, Work
 from petstore.settings import Settings, is_postgres, sqlite_path
 from petstore.webhooks.deliverer import Deliverer, NoteAttempt, Rules
 from petstore.webhooks.sender import Resolver, Sender
@@ -70,13 +70,12 @@ class Service:
             _LOG.warning(warning)
         if file:
             _warn_if_open_to_others(file)
-        lifecycle = Lifecycle(settings.workers, self.url)
         works: list[Work] = [self._serve] * settings.workers
         if settings.delivers:
             works.append(self._deliver)
         count, timeout = settings.workers, settings.shutdown_timeout
         try:
-            return Supervisor(works, count, timeout, self.listener.close, lifecycle).run()
+            return Supervisor(works, count, timeout, self.listener.close, self.url).run()
         finally:
             # Workers that close the database at the same moment leave its log to each other.
             if file:

@@ -51,38 +51,14 @@ def notify(*assignments: str) -> None:
         sender.sendto("\n".join(assignments).encode(), address)
 
 
-class Lifecycle:
-    """Reports the events of a service that has ``workers`` processes and listens at ``url``."""
-
-    def __init__(self, workers: int, url: str) -> None:
-        self._workers = workers
-        self._url = url
-
-    def started(self) -> None:
-        event = LogEvent("started", "the service has started", workers=self._workers, url=self._url)
-        _LOG.info(event)
-        notify("READY=1", f"STATUS=Serving at {self._url}, processes: {self._workers}")
-
-    def worker_ended(self, pid: int, outcome: str, *, serves: bool) -> None:
-        role = "" if serves else ", which delivers to webhooks,"
-        message = f"process {pid}{role} exited unexpectedly: {outcome}"
-        _LOG.error(LogEvent("worker_ended", message, pid=pid))
-
-    def stopping(self) -> None:
-        _LOG.info(LogEvent("stop_started", "the service is stopping", workers=self._workers))
-        notify("STOPPING=1", "STATUS=Stopping")
-
-    def stopped(self, status: int) -> None:
-        _LOG.info(LogEvent("stopped", "the service has stopped", status=status))
-
-
 class Supervisor:
     """Keeps one worker running for each of ``works`` until a stop signal (SIGINT or SIGTERM).
 
     The first ``serving`` of them serve clients: the service has started once they are ready, and
     ends if none of them can start. A worker that exits unexpectedly is replaced, unless its status
     is ``ENDS_SERVICE``. A worker is killed if it has not exited ``shutdown_timeout`` seconds after
-    it was asked to, or if it hangs while it prepares.
+    it was asked to, or if it hangs while it prepares. The log and the service manager learn of each
+    of these events, and of the ``url``.
     """
 
     def __init__(
@@ -91,13 +67,13 @@ class Supervisor:
         serving: int,
         shutdown_timeout: float,
         on_stop: Callable[[], None],
-        lifecycle: Lifecycle,
+        url: str,
     ) -> None:
         self._works = works
         self._serving = serving
         self._shutdown_timeout = shutdown_timeout
         self._on_stop = on_stop
-        self._lifecycle = lifecycle
+        self._url = url
         self._workers: list[_Worker] = []
         self._starts_at = 0.0
         self._has_started = False
@@ -115,7 +91,7 @@ class Supervisor:
                 connection.wait([woken.fileno(), *self._awaited()], self._seconds_until_due())
                 with suppress(BlockingIOError):
                     woken.recv(4096)
-        self._lifecycle.stopped(self._status)
+        _LOG.info(LogEvent("stopped", "the service has stopped", status=self._status))
         return self._status
 
     def _step(self) -> bool:
@@ -141,13 +117,17 @@ class Supervisor:
             self._start_missing()
         if not self._has_started and len(self._serving_workers()) == self._serving:
             self._has_started = True
-            self._lifecycle.started()
+            count, url = self._serving, self._url
+            _LOG.info(LogEvent("started", "the service has started", workers=count, url=url))
+            notify("READY=1", f"STATUS=Serving at {url}, processes: {count}")
         return True
 
     def _stop(self) -> None:
         if not self._is_stopping:
             self._is_stopping = True
-            self._lifecycle.stopping()
+            event = LogEvent("stop_started", "the service is stopping", workers=self._serving)
+            _LOG.info(event)
+            notify("STOPPING=1", "STATUS=Stopping")
             self._on_stop()
             for worker in self._workers:
                 worker.stop(self._shutdown_timeout)
@@ -163,7 +143,9 @@ class Supervisor:
         if self._is_stopping:
             return
         serves = worker.worker_id < self._serving
-        self._lifecycle.worker_ended(worker.pid, worker.outcome, serves=serves)
+        role = "" if serves else ", which delivers to webhooks,"
+        message = f"process {worker.pid}{role} exited unexpectedly: {worker.outcome}"
+        _LOG.error(LogEvent("worker_ended", message, pid=worker.pid))
         self._starts_at = worker.started + _RESTART_SECONDS
         is_useless = serves and not worker.is_ready and not self._serving_workers()
         if is_useless or worker.process.exitcode == ENDS_SERVICE:

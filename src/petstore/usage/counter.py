@@ -212,7 +212,6 @@ async def list_uses(
 
 
 def select_uses(now: Milliseconds, key_id: int) -> Statement:
-    """Return the SELECT of what a key has called in the last 30 days, a row an operation."""
     sql = _SELECT_USES.format(condition="c.key_id = ?2", limit="")
     parameters = (first_hour(first_day(now)), key_id)
     return Statement(sql, parameters, name="select_deprecated_uses_of_key")

@@ -11,7 +11,6 @@ from petstore.clock import DAY, HOUR, utc
 from petstore.databases.contract import Statement
 from petstore.domain.fields import open_list
 from petstore.domain.plans import PLANS
-from petstore.events.examples import DEPRECATED_USE
 from petstore.interface.operation import BASE, Call, Context, Operation, Result, Services, Success
 from petstore.interface.pages import PageQuery, page_result
 from petstore.keys.model import SCOPES, Caller
@@ -89,8 +88,6 @@ class Usage(Struct, frozen=True, rename="camel"):
 
 
 class StatusUse(NamedTuple):
-    """How many requests got a status, on how many days, and the last of these days."""
-
     status: HTTPStatus
     requests: int
     days: int
@@ -186,13 +183,26 @@ async def _list_deprecations(
     return page_result(await list_uses(services.store, services.deprecated, own, *page))
 
 
+_DEPRECATED_USE = {
+    "operation": "getPet",
+    "method": "GET",
+    "path": "/v1/pets/{petId}",
+    "since": "2026-11-21T00:00:00Z",
+    "sunset": "2030-12-05T00:00:00Z",
+    "use": "GET /v1/pets, with id for one pet or with status",
+    "documentation": "/docs/operations/getPet",
+    "calls": 312,
+    "lastCalledAt": "2026-11-21T10:05:00Z",
+    "lastUserAgent": "corner-shop/1.4",
+    "lastRequestId": "3f9c0a7be1d2",
+}
 _USAGE = {
     "plan": "free",
     "minute": {"limit": 60, "remaining": 59, "reset": 1795262460},
     "day": {"limit": 1000, "remaining": 999, "reset": 1795305600},
     "bannedUntil": None,
     "days": [{"date": "2026-11-21", "requests": 1}],
-    "deprecated": [DEPRECATED_USE],
+    "deprecated": [_DEPRECATED_USE],
     "refused": [{"hour": "2026-11-21T09:00:00Z", "operation": "listPets", "requests": 12}],
     "scopes": ["pets:read", "pets:write", "orders:read", "orders:write"],
 }
@@ -216,7 +226,7 @@ OPERATIONS = (
             200,
             "A page of deprecated operations in use.",
             list[KeyDeprecatedUse],
-            [DEPRECATED_USE | {"keyId": 4, "keyName": "Till 2"}],
+            [_DEPRECATED_USE | {"keyId": 4, "keyName": "Till 2"}],
         ),
     ),
     Operation(

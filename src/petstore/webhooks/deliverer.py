@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from http import HTTPStatus
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -25,13 +26,11 @@ from petstore.webhooks.deliveries import (
     WebhookNotice,
     batches,
     due_deliveries,
-    has_room,
     make_deliveries,
     recover_batch,
     save_progress,
 )
 from petstore.webhooks.model import (
-    GONE,
     DeliveryState,
     is_success,
     next_attempt,
@@ -68,7 +67,7 @@ class Rules(NamedTuple):
     """How a process delivers, and for the keys of which environment.
 
     It looks for new events every ``poll_seconds``, and for changes to webhooks every
-    ``refresh_seconds``. If it ``publishes`` it gives places in the feed, too (PostgreSQL).
+    ``refresh_seconds``. If it ``publishes``, it moves events to the feed, too (PostgreSQL).
     Attempts in progress have ``stop_seconds`` to end at a stop.
     ``chance`` returns a random number from 0 to 1.
     """
@@ -106,11 +105,9 @@ class Deliverer:
             self._write, _MAX_SAVED_AT_ONCE
         )
         self._queues: dict[int, _Queue] = {}
-        self._last_recovered = 0
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Deliver until the block ends."""
         poll = self.rules.poll_seconds
         refresh = PeriodicTask(
             self._refresh, self.rules.refresh_seconds, "webhooks not read", at_start=True
@@ -180,14 +177,12 @@ class Deliverer:
                     queue.wake()
 
     async def _recover(self) -> None:
-        """Let the next recovery, in turn, make a batch of deliveries: one at a time."""
-        last = self._last_recovered
+        """Make a batch of deliveries for the recovery that is farthest behind and has room."""
         queues = [each for each in self._queues.values() if each.webhook.recovered_to is not None]
-        for queue in sorted(queues, key=lambda each: (each.webhook.id <= last, each.webhook.id)):
-            if await has_room(self.store, queue.webhook.id):
-                self._last_recovered = queue.webhook.id
-                unit = recover_batch(self._owner, queue.webhook, self.clock())
-                recovered = await self.store.write(unit)
+        for queue in sorted(queues, key=lambda each: each.webhook.recovered_to or 0):
+            before = queue.webhook
+            recovered = await self.store.write(recover_batch(self._owner, before, self.clock()))
+            if recovered.to != before.recovered_to:
                 queue.webhook = queue.webhook._replace(recovered_to=recovered.to)
                 if recovered.made:
                     queue.wake()
@@ -220,7 +215,6 @@ class _Queue:
         self.webhook = webhook
 
     def update(self, webhook: LeasedWebhook) -> None:
-        """Take up changes to the webhook, and attempt what has become due."""
         # The row may have been read before its position was moved here.
         position = max(webhook.position, self.webhook.position)
         self.webhook = webhook._replace(position=position)
@@ -305,7 +299,7 @@ class _Queue:
         now = deliverer.clock()
         outcome = Outcome(delivery, "succeeded", at, now, error=error)
         if error is not None:
-            is_gone = response is not None and response.status == GONE
+            is_gone = response is not None and response.status == HTTPStatus.GONE
             due_at = next_attempt(delivery.attempts + 1, now, deliverer.rules.chance())
             if is_gone or due_at is None:
                 outcome = outcome._replace(state="failed")

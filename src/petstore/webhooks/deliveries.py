@@ -5,6 +5,7 @@ Units lock the webhook first and then its deliveries.
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
+from http import HTTPStatus
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -22,12 +23,10 @@ from petstore.databases.pages import (
     limited_subquery,
     opaque_parameter,
 )
-from petstore.databases.retention import are_first
 from petstore.errors import EventNotKept
 from petstore.events.model import EventType, NewEvent, readable_by
 from petstore.events.store import Change, record
 from petstore.webhooks.model import (
-    GONE,
     HOLD,
     NOTICED_FAILURES,
     Delivery,
@@ -57,7 +56,6 @@ _INSERT = (
 # A recovery waits while a webhook has so many pending deliveries.
 _MAX_PENDING = 1000
 _CLOCKS_DIFFER: Milliseconds = 10 * SECOND
-_DELETED_AT_ONCE = 500
 _SEARCHED_AT_ONCE = 500
 _MADE_AT_ONCE = 1000
 _WEBHOOKS_AT_ONCE = 100
@@ -94,14 +92,8 @@ class Outcome(NamedTuple):
     error: str | None = None
     paused_until: Milliseconds | None = None
 
-    @property
-    def webhook_id(self) -> int:
-        return self.delivery.webhook_id
-
 
 class WebhookNotice(NamedTuple):
-    """Bad news of a webhook: its last ``error``."""
-
     webhook_id: int
     key_id: int
     reason: DisabledReason | None
@@ -224,23 +216,21 @@ def _first_since(moment: Milliseconds) -> Unit[int]:
     return rows[0][0] if rows else end
 
 
-async def has_room(store: Reader, webhook_id: int) -> bool:
-    """Return whether few enough deliveries are pending for a recovery to make more."""
-    pending = await store.read(
-        Statement(
-            "SELECT id FROM webhook_deliveries WHERE"
-            " /*sqlite*/ webhook_id = ?1 /*end*/ /*pg webhook_id >= ?1 AND webhook_id <= ?1 */"
-            " AND state = 'pending' ORDER BY /*pg webhook_id, */ id LIMIT 1 OFFSET ?2",
-            (webhook_id, _MAX_PENDING - 1),
-            name="select_last_pending_delivery",
-        )
-    )
-    return not pending
-
-
 def recover_batch(owner: str, webhook: LeasedWebhook, now: Milliseconds) -> Unit[Recovered]:
-    """Make deliveries of events that a recovery finds next: of those that failed or have none."""
+    """Make deliveries of events that a recovery finds next: of those that failed or have none.
+
+    It stays where it is while too many deliveries are pending.
+    """
     before = webhook.recovered_to or 0
+    pending = yield Statement(
+        "SELECT id FROM webhook_deliveries WHERE"
+        " /*sqlite*/ webhook_id = ?1 /*end*/ /*pg webhook_id >= ?1 AND webhook_id <= ?1 */"
+        " AND state = 'pending' ORDER BY /*pg webhook_id, */ id LIMIT 1 OFFSET ?2",
+        (webhook.id, _MAX_PENDING - 1),
+        name="select_last_pending_delivery",
+    )
+    if pending:
+        return Recovered(before, 0)
     end = min(before + _MADE_AT_ONCE, webhook.position)
     moved = yield Statement(
         "UPDATE webhooks SET recovered_to = CASE WHEN position > ?1 THEN CAST(?1 AS BIGINT) END"
@@ -250,7 +240,7 @@ def recover_batch(owner: str, webhook: LeasedWebhook, now: Milliseconds) -> Unit
         name="move_recovery",
     )
     if not moved:
-        return Recovered(webhook.recovered_to, 0)
+        return Recovered(before, 0)
     wanted = webhook.wanted
     made = yield Statement(
         f"{_INSERT} WHERE e.sequence > ?3 AND e.sequence <= ?4"  # noqa: S608 - only parameters
@@ -365,16 +355,6 @@ def make_deliveries(
     return made
 
 
-def delete_deliveries(webhook_id: int) -> Unit[int]:
-    which = are_first("webhook_deliveries", "webhook_id = ?1 ORDER BY id LIMIT ?2")
-    deleted = yield Statement(
-        f"DELETE FROM webhook_deliveries WHERE {which} RETURNING id",  # noqa: S608 - only names
-        (webhook_id, _DELETED_AT_ONCE),
-        name="delete_deliveries",
-    )
-    return len(deleted)
-
-
 def save_progress(
     outcomes: Sequence[Outcome], held: Sequence[DueDelivery], now: Milliseconds
 ) -> Unit[list[WebhookNotice]]:
@@ -384,8 +364,8 @@ def save_progress(
     webhook that keeps failing, or whose endpoint is gone, is disabled.
     """
     notices = []
-    in_order = sorted(outcomes, key=attrgetter("webhook_id"))
-    for webhook_id, group in groupby(in_order, attrgetter("webhook_id")):
+    by_webhook = attrgetter("delivery.webhook_id")
+    for webhook_id, group in groupby(sorted(outcomes, key=by_webhook), by_webhook):
         stored = yield Statement(
             "SELECT failures, failing_since, last_success_at, enabled, key_id, paused_until"
             " FROM webhooks WHERE id = ?1 /*pg FOR UPDATE */",
@@ -463,7 +443,7 @@ def _update_webhook(
         if outcome.at is not None:
             health = health.after(outcome.at, succeeded=outcome.state == "succeeded")
     reason: DisabledReason | None = None
-    if enabled and any(outcome.status == GONE for outcome in outcomes):
+    if enabled and any(outcome.status == HTTPStatus.GONE for outcome in outcomes):
         reason = "gone"
     elif enabled and health.is_failing_for_good(now):
         reason = "failing"

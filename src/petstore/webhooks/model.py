@@ -1,26 +1,26 @@
-"""Webhooks: where a key wants its events sent, and which URLs it may name."""
+"""Webhooks: the URLs to which the events of a key are sent, and which URLs are allowed."""
 
 import re
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.clock import DAY, HOUR, MINUTE, SECOND, Milliseconds, milliseconds
 from petstore.domain.fields import Id, Int64, Moment, printable_text
-from petstore.errors import ForbiddenAddress, InvalidWebhookUrl, UnknownEventType
+from petstore.errors import ForbiddenAddress, InvalidWebhookUrl
 from petstore.events.model import EVENT_TYPES, EventType, readable_types
 from petstore.keys.model import Scope
 
-Networks: TypeAlias = Sequence[IPv4Network | IPv6Network]
-"""The networks to which the operator allows deliveries, whatever their addresses and ports are."""
-
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
+Networks: TypeAlias = Sequence[Network]
+"""The networks to which the operator allows deliveries, whatever their addresses and ports are."""
+
 DeliveryState: TypeAlias = Literal["pending", "succeeded", "failed"]
 
 MAX_WEBHOOKS = 16  # the webhooks of one key
@@ -30,7 +30,6 @@ LONGEST_GRACE = 7 * 24 * 3600  # the maximum life of an old secret, in seconds
 _EXAMPLE = "an address such as https://shop.example/hooks"
 _HOST = "a host name, or an address such as 192.0.2.7 or [2001:db8::7]"
 _ASK = "the operator can allow more with --webhook-network"
-_HTTPS = 443
 _MAX_PORT = 65535
 # The characters of RFC 3986. A name is one of RFC 1123, perhaps with underscores, as DNS has them.
 _URL = re.compile(
@@ -52,19 +51,16 @@ _GLOBAL_IPV6 = IPv6Network("2000::/3")
 # Not for the public either, by the special-purpose address registries of IANA, but global to some
 # versions of Python: protocol assignments, relays of 6to4, 6to4 and Teredo (they embed IPv4), and
 # documentation.
-_SPECIAL: tuple[Network, ...] = tuple(
-    map(
-        ip_network,
-        ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"),
-    )
-)
+_SPECIAL: list[Network] = [
+    *map(IPv4Network, ("192.0.0.0/24", "192.88.99.0/24")),
+    *map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")),
+]
 
 DisabledReason: TypeAlias = Literal["gone", "failing"]
 
 HOLD: Milliseconds = 5 * MINUTE
 """How long a delivery that fails holds back the next one of its resource."""
 
-GONE = HTTPStatus.GONE  # the status by which an endpoint says that it wants no more deliveries
 NOTICED_FAILURES = 3  # after this many failures in a row, the log says that a webhook is failing
 _WAITS: tuple[Milliseconds, ...] = (
     5 * SECOND,
@@ -92,10 +88,10 @@ Url = Annotated[
     ),
 ]
 Types = Annotated[
-    frozenset[Annotated[str, Meta(extra_json_schema={"enum": [*EVENT_TYPES]})]],
+    frozenset[EventType],
     Meta(
-        description="The types of events that it wants; none is all that its key may read.",
-        extra={"expected": "a list of types of events, such as ['order.placed']"},
+        description="The types of events to send; empty means all that its key can read.",
+        extra={"expected": f"a list of any of {', '.join(map(repr, EVENT_TYPES))}"},
     ),
 ]
 _ABOUT = "What it is for. 1 to 255 printable characters, not only white space."
@@ -138,7 +134,7 @@ class Webhook(Struct, frozen=True, rename="camel"):
     url: Annotated[str, Meta(description="Where its events are sent.")]
     types: Annotated[
         list[str],
-        Meta(description="The types of events that it wants; none is all that its key may read."),
+        Meta(description="The types of events to send; empty means all that its key can read."),
     ]
     description: Annotated[str, Meta(description="A description of the webhook.")] | None
     enabled: Annotated[bool, Meta(description="Whether the webhook is enabled.")]
@@ -229,7 +225,7 @@ def check_url(url: str, networks: Networks) -> None:
     parts = _URL.fullmatch(url)
     _require(parts, _EXAMPLE)
     assert parts is not None  # noqa: S101 - or it was rejected
-    address, port = _address(parts["host"]), int(parts["port"] or _HTTPS)
+    address, port = _address(parts["host"]), int(parts["port"] or _OPEN[1])
     _require(1 <= port <= _MAX_PORT, f"a port from 1 to {_MAX_PORT}")
     scheme = parts["scheme"].lower()
     if address is not None:
@@ -239,15 +235,10 @@ def check_url(url: str, networks: Networks) -> None:
             msg = f"url: {error.message}"
             raise InvalidWebhookUrl(msg) from None
     elif not networks:  # else the name may have an address in one of them
-        _require((scheme, port) == ("https", _HTTPS), f"https and port 443; {_ASK}")
+        _require((scheme, port) == _OPEN, f"https and port 443; {_ASK}")
 
 
-def known_types(types: Collection[str]) -> list[EventType]:
-    unknown = sorted(set(types) - set(EVENT_TYPES))
-    if unknown:
-        named = ", ".join(repr(name[:64]) for name in unknown[:3])
-        msg = f"types: there is no {named}; expected any of {', '.join(EVENT_TYPES)}"
-        raise UnknownEventType(msg)
+def in_order(types: Collection[str]) -> list[EventType]:
     return [kind for kind in EVENT_TYPES if kind in types]
 
 
@@ -278,13 +269,12 @@ def _require(condition: object, expected: str) -> None:
 
 
 def check_address(address: Address, networks: Collection[Network]) -> None:
-    """Reject an address that is neither public nor in one of ``networks``."""
     address = _unwrapped(address)
     if _is_in(address, networks):
         return
     is_unicast = not address.is_multicast and (address.version == 4 or address in _GLOBAL_IPV6)  # noqa: PLR2004
     if not (address.is_global and is_unicast) or _is_in(address, _SPECIAL):
-        msg = "expected a public address; the operator can allow others with --webhook-network"
+        msg = f"expected a public address; {_ASK}"
         raise ForbiddenAddress(msg)
 
 
@@ -296,7 +286,7 @@ def check_target(
         check_address(address, networks)
     is_own = all(_is_in(_unwrapped(address), networks) for address in addresses)
     if (scheme, port) != _OPEN and not is_own:
-        msg = "expected https and port 443; the operator can allow more with --webhook-network"
+        msg = f"expected https and port 443; {_ASK}"
         raise ForbiddenAddress(msg)
 
 
@@ -347,8 +337,6 @@ def paused_until(status: int, retry_after: str | None, now: Milliseconds) -> Mil
 
 
 class WebhookHealth(NamedTuple):
-    """The failed attempts of a webhook since the last success, and the first of them."""
-
     failures: int
     failing_since: Milliseconds | None
     last_success_at: Milliseconds | None

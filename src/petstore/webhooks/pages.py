@@ -56,14 +56,14 @@ def _form(request: PageRequest) -> FieldSet:
     return FieldSet(
         Field(
             *("url", "Address"),
-            hint="An https address of yours that takes events.",
+            hint="An HTTPS address that receives events.",
             type="url",
             attributes={"maxlength": 2048},
         ),
         Field(
             *("description", "What it is for"),
             parse=optional,
-            hint="Only for you. May be empty.",
+            hint="Optional. Only you see it.",
             attributes={"maxlength": 255},
         ),
         Field(
@@ -72,13 +72,12 @@ def _form(request: PageRequest) -> FieldSet:
             parse=str.split,
             control="boxes",
             options=_types(request),
-            hint="If none is chosen, it gets all events that you may read.",
+            hint="If you choose none, the webhook gets all events you can read.",
         ),
     )
 
 
 async def _list(request: PageRequest) -> Response:
-    """Return a page of the webhooks that the caller sees, the failing ones first."""
     found, failing = await request.list_page("listWebhooks"), []
     if not request.form.text("cursor"):
         query = {"failing": "true", "limit": 100}
@@ -138,29 +137,27 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
 async def _update(request: PageRequest) -> Response:
     fields = _form(request)
     before, now = map(fields.texts, await request.change("Webhook", fields))
-    return await request.tell_change(_path(request), "The webhook", before, now)
+    return await request.tell_change("The webhook", before, now)
 
 
 async def _disable(request: PageRequest) -> Response:
     disabled = (await request.execute("updateWebhook", {"enabled": False})).value
     if disabled.owner.id != request.caller.id:
-        return await request.redirect(_path(request), Notice("Disabled. The owner is told."))
-    undo = Undo(f"{_path(request)}/enable", {}, "Enable it again")
-    return await request.redirect(_path(request), Notice("Paused. No events are sent.", undo))
+        return await request.back(Notice("Disabled. The owner is told."))
+    undo = Undo(f"{request.own_path}/enable", {}, "Enable it again")
+    return await request.back(Notice("Paused. No events are sent.", undo))
 
 
 async def _enable(request: PageRequest) -> Response:
     await request.execute("updateWebhook", {"enabled": True})
-    undo = Undo(f"{_path(request)}/disable")
-    return await request.redirect(
-        _path(request), Notice("Events are sent again from now on.", undo)
-    )
+    undo = Undo(f"{request.own_path}/disable")
+    return await request.back(Notice("Events are sent again from now on.", undo))
 
 
 async def _recover(request: PageRequest) -> Response:
     since = _since(request)
     await request.execute("recoverWebhook", since.values(since.typed(request.form)))
-    return await request.redirect(_path(request), Notice("Missed events are being sent."))
+    return await request.back(Notice("Missed events are being sent."))
 
 
 async def _rotate(request: PageRequest) -> Response:
@@ -169,13 +166,9 @@ async def _rotate(request: PageRequest) -> Response:
     return request.page("webhook_secret.html", webhook=webhook, secret=webhook.secret)
 
 
-def _path(request: PageRequest) -> str:
-    return f"/webhooks/{request.path_id}"
-
-
 _SENT = "A test is on its way. The newest delivery shows what comes back."
-_test = executes("testWebhook", _SENT, "/webhooks/{}")
-_retry = executes("retryWebhookDelivery", "The event is sent again.", "/webhooks/{}")
+_test = executes("testWebhook", _SENT)
+_retry = executes("retryWebhookDelivery", "The event is sent again.")
 _delete = executes("deleteWebhook", "The webhook is deleted.", "/webhooks")
 _DELIVERY = "/webhooks/{webhookId}/deliveries/{deliveryId}"
 

@@ -40,8 +40,6 @@ class DeliveryFailed(Exception):
 
 
 class EndpointResponse(NamedTuple):
-    """The status, the field Retry-After and the first 1 KiB of the body of a response."""
-
     status: int
     retry_after: str | None
     body: str
@@ -165,8 +163,6 @@ class Sender:
 
 
 class _Parser:
-    """Collects a response: the status, one field and the start of the body."""
-
     def __init__(self) -> None:
         self._parser = httptools.HttpResponseParser(self)
         self._head_bytes = 0
@@ -217,6 +213,6 @@ async def _receive(reader: asyncio.StreamReader) -> EndpointResponse:
         async with asyncio.timeout(_BODY_SECONDS):
             while not parser.is_complete and (data := await reader.read(_READ_BYTES)):
                 parser.feed(data)
-    # PostgreSQL has no U+0000 in a text.
+    # PostgreSQL cannot store U+0000.
     body = parser.body.decode("utf-8", "replace").replace("\0", "\ufffd")
     return EndpointResponse(parser.status, parser.retry_after, body)

@@ -32,7 +32,6 @@ def webhook_secrets(
 def signed_headers(
     event_id: str, timestamp: int, body: bytes, secrets: Sequence[bytes]
 ) -> dict[str, str]:
-    """Return the headers of an attempt, with a signature by each of ``secrets``."""
     content = f"{event_id}.{timestamp}.".encode() + body
     signed = (b64encode(digest(secret, content, "sha256")).decode("ascii") for secret in secrets)
     return {

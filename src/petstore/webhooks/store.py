@@ -28,7 +28,7 @@ from petstore.webhooks.model import (
     WebhookOwner,
     WebhookPatch,
     WebhookTest,
-    known_types,
+    in_order,
     wanted_types,
 )
 
@@ -90,14 +90,11 @@ class LeasedWebhook(NamedTuple):
 
 
 class IssuedSecret(NamedTuple):
-    """A webhook, and the version of its new secret."""
-
     webhook: Webhook
     version: int
 
 
 def _seen_by(caller: Caller) -> tuple[str, int | str]:
-    """Return a column, and the value that it has in the webhooks that a caller sees."""
     sees_all = "keys:admin" in caller.scopes
     return ("environment", caller.environment) if sees_all else ("key_id", caller.id)
 
@@ -149,7 +146,7 @@ def create_webhook(new: WebhookCreate, key_id: int, now: Milliseconds) -> Unit[I
         " secret_version, environment, failures, position)"
         f" VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, 0, {_NEWEST}) RETURNING {COLUMNS}",
         (
-            *(key_id, new.url, " ".join(known_types(new.types)), new.description, now, version),
+            *(key_id, new.url, " ".join(in_order(new.types)), new.description, now, version),
             environment,
         ),
         name="insert_webhook",
@@ -158,7 +155,7 @@ def create_webhook(new: WebhookCreate, key_id: int, now: Milliseconds) -> Unit[I
 
 
 def require_own(webhook: Webhook, caller: Caller | None) -> None:
-    """Allow no more to the webhook of another caller than to disable it."""
+    """Reject all but disabling the webhook of another caller."""
     owner = webhook.owner
     if caller is not None and owner.id != caller.id:
         msg = (
@@ -179,7 +176,7 @@ def change_webhook(change: Change, webhook_id: int, patch: WebhookPatch) -> Unit
     changed = replace(
         webhook,
         url=webhook.url if patch.url is UNSET else patch.url,
-        types=webhook.types if patch.types is UNSET else known_types(patch.types),
+        types=webhook.types if patch.types is UNSET else in_order(patch.types),
         description=webhook.description if patch.description is UNSET else patch.description,
         enabled=enabled,
         disabled_reason=None if enabled else webhook.disabled_reason,
@@ -211,7 +208,6 @@ def change_webhook(change: Change, webhook_id: int, patch: WebhookPatch) -> Unit
 
 
 def rotate_webhook(change: Change, webhook_id: int, grace: Milliseconds) -> Unit[IssuedSecret]:
-    """Give a webhook a new secret. The one before signs too for ``grace``."""
     webhook = yield from _locked(change, webhook_id)
     ((version,),) = yield Statement(
         "UPDATE webhooks SET secret_version = secret_version + 1, previous_secret_ends_at = ?2"

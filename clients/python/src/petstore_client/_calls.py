@@ -136,9 +136,6 @@ class Page(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         return iter(self.items)
 
-    def __len__(self) -> int:
-        return len(self.items)
-
 
 @dataclass(frozen=True)
 class Listing(Generic[T]):
@@ -218,12 +215,7 @@ def called(
 
 
 def listed(kind: type[T], path: str, arguments: Mapping[str, Any]) -> Listing[T]:
-    """Return the list of an operation, with all ``arguments`` of a method in their places.
-
-    Raises:
-        TypeError: an id is no number.
-        ValueError: an argument cannot be sent.
-    """
+    """Return the list of an operation, with all ``arguments`` of a method in their places."""
     path, sent = _placed(path, arguments)
     return Listing(path, into(list[kind]), parameters(**sent))  # type: ignore[valid-type]
 
@@ -283,11 +275,7 @@ def _require_zone(name: str, value: object) -> None:
 
 
 def _members(method: str, values: Mapping[str, object]) -> dict[str, object]:
-    """Return the members of a body, in camel case and without those that are not given.
-
-    Raises:
-        ValueError: a date and time has no time zone.
-    """
+    """Return the members of a body, in camel case and without those that are not given."""
     absent = UNSET if method == "PATCH" else None
     for name, value in values.items():
         _require_zone(name, value)

@@ -4,7 +4,6 @@ import os
 import ssl
 from collections.abc import Mapping, Sequence
 from copy import copy
-from types import TracebackType
 from typing import Any, ClassVar, Generic, Self
 
 import httpx2
@@ -23,7 +22,7 @@ _DEFAULT_URL = "http://127.0.0.1:8000/v1"
 class _Client(Resources[D], Generic[D, Transport, UserWait]):
     _kinds: ClassVar[tuple[Any, Any]]
 
-    def __init__(  # noqa: PLR0913 - a client has so many settings
+    def __init__(
         self,
         api_key: str | None = None,
         base_url: str | None = None,
@@ -33,7 +32,6 @@ class _Client(Resources[D], Generic[D, Transport, UserWait]):
         timeout: float = 30,
         wait: UserWait | None = None,
         ssl_context: ssl.SSLContext | None = None,
-        proxy: str | None = None,
         transport: Transport | None = None,
     ) -> None:
         key = api_key or os.environ.get("PETSTORE_KEY")
@@ -43,10 +41,10 @@ class _Client(Resources[D], Generic[D, Transport, UserWait]):
         url = base_url or os.environ.get("PETSTORE_URL") or _DEFAULT_URL
         connection, policy = Connection(url, key), Policy(max_retries, max_wait, timeout)
         driver_of, network_of = self._kinds
-        if transport is not None and (ssl_context is not None or proxy is not None):
-            msg = "transport: expected neither ssl_context nor proxy beside it"
+        if transport is not None and ssl_context is not None:
+            msg = "transport: expected no ssl_context beside it"
             raise ValueError(msg)
-        network = transport or network_of(route_to(connection.url, ssl_context, proxy))
+        network = transport or network_of(route_to(connection.url, ssl_context))
         super().__init__(driver_of(policy, connection, network, wait))
 
     @property
@@ -137,8 +135,7 @@ class Client(_Client[SyncDriver, httpx2.BaseTransport, Wait]):
         wait: Called in place of ``time.sleep``, to tell somebody of a wait. It gets the seconds,
             and the error because of which the client waits; without one, a limit is reached.
         ssl_context: What certificates are checked with, in place of those of the system.
-        proxy: The HTTP proxy, in place of the one that the environment names.
-        transport: Another transport of ``httpx2``, for tests.
+        transport: Another transport of ``httpx2``: with a proxy of your own, or for tests.
 
     Raises:
         ValueError: there is no key, or a setting is invalid.
@@ -149,12 +146,7 @@ class Client(_Client[SyncDriver, httpx2.BaseTransport, Wait]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -166,23 +158,14 @@ class Client(_Client[SyncDriver, httpx2.BaseTransport, Wait]):
 
 
 class AsyncClient(_Client[AsyncDriver, httpx2.AsyncBaseTransport, AsyncWait]):
-    """The client for tasks of ``asyncio``; see ``Client``. Its methods are awaited.
-
-    Raises:
-        ValueError: there is no key, or a setting is invalid.
-    """
+    """The client for tasks of ``asyncio``; see ``Client``. Its methods are awaited."""
 
     _kinds = (AsyncDriver, LoopTransport)
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:

@@ -24,6 +24,7 @@ _OWN_HEADERS = {
     *("accept", "accept-encoding", "authorization", "connection", "content-length"),
     *("content-type", "host", "idempotency-key", "if-match", "transfer-encoding"),
 }
+_PYTHON = ".".join(platform.python_version_tuple()[:2])
 _CONNECT_SECONDS = 5.0
 _MAX_BODY = 16 * 1024 * 1024
 _UNSENT = (
@@ -50,7 +51,7 @@ class Connection:
         self.url = url.rstrip("/")
         self._authorization = _authorization(key)
         self._headers = httpx2.Headers(
-            {"User-Agent": f"petstore-client/{__version__} python/{_python()}"}
+            {"User-Agent": f"petstore-client/{__version__} python/{_PYTHON}"}
         )
 
     def with_options(self, headers: Mapping[str, str], key: str | None) -> "Connection":
@@ -166,8 +167,3 @@ def _reason(error: BaseException) -> str:
     while inner := cause.__cause__ or cause.__context__:
         cause = inner
     return getattr(cause, "strerror", None) or str(error) or type(error).__name__
-
-
-def _python() -> str:
-    major, minor, _ = platform.python_version_tuple()
-    return f"{major}.{minor}"

@@ -64,11 +64,7 @@ class Driver(Generic[Transport, UserWait]):
     def with_options(
         self, headers: Mapping[str, str], key: str | None, **policy: float | None
     ) -> Self:
-        """Return a driver with other settings, which shares everything else with this one.
-
-        Raises:
-            ValueError: one of them is invalid.
-        """
+        """Return a driver with other settings, which shares everything else with this one."""
         other = copy(self)
         given: dict[str, Any] = {name: value for name, value in policy.items() if value is not None}
         other.policy = replace(self.policy, **given)
@@ -78,11 +74,7 @@ class Driver(Generic[Transport, UserWait]):
         return other
 
     async def response(self, call: Call[T]) -> Response[T]:
-        """Carry out a call, and return its response.
-
-        Raises:
-            PetstoreError: there is none, or it is an error.
-        """
+        """Carry out a call, and return its response."""
         if call.is_batch and len(cast("list[object]", call.body)) > MAX_PAGE:
             return await self._slices(call)
         request = self.connection.request(call, self.policy.timeout)
@@ -104,11 +96,7 @@ class Driver(Generic[Transport, UserWait]):
         return replace(responses[-1], value=[item for each in responses for item in each.value])
 
     async def _exchange(self, call: Call[Any], request: Request) -> Reply:
-        """Send the request of ``call`` until there is an outcome; return the successful reply.
-
-        Raises:
-            PetstoreError: there is none.
-        """
+        """Send the request of ``call`` until there is an outcome; return the successful reply."""
         attempts = Attempts(call, request, self.policy)
         limits = self._limits if call.charged else self._limits_of_free_calls
         while True:

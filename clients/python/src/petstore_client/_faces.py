@@ -16,6 +16,8 @@ from petstore_client._reading import AsyncListed, Listed
 
 P = ParamSpec("P")
 T = TypeVar("T")
+R_co = TypeVar("R_co", covariant=True)
+W_co = TypeVar("W_co", covariant=True)
 S = TypeVar("S")
 A = TypeVar("A")
 D = TypeVar("D", SyncDriver, AsyncDriver)
@@ -28,22 +30,12 @@ class Resource(Generic[D]):
         self._driver: D = driver
 
 
-class Method(Protocol[P, T]):
-    """A method of a ``Client``. Its docstring is that of the function, so it has none itself."""
+class Method(Protocol[P, R_co, W_co]):
+    """A method of a client. Its docstring is that of the function, so it has none itself."""
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T: ...
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
     @property
-    def raw(self) -> Callable[P, Response[T]]:
-        """The same method, which returns the response: status, headers and body."""
-        ...
-
-
-class AsyncMethod(Protocol[P, T]):
-    """A method of an ``AsyncClient``, to be awaited."""
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]: ...
-    @property
-    def raw(self) -> Callable[P, Coroutine[Any, Any, Response[T]]]:
+    def raw(self) -> Callable[P, W_co]:
         """The same method, which returns the response: status, headers and body."""
         ...
 
@@ -95,7 +87,10 @@ def _signature(describe: Callable[..., Any], kind: Any, is_async: bool) -> inspe
 
 def operation(
     describe: Callable[Concatenate[Any, P], Call[T]],
-) -> _Described[Method[P, T], AsyncMethod[P, T]]:
+) -> _Described[
+    Method[P, T, Response[T]],
+    Method[P, Coroutine[Any, Any, T], Coroutine[Any, Any, Response[T]]],
+]:
     """Make a method of a function that describes a call."""
     return _Described(describe)
 

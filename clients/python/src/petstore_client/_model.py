@@ -1,9 +1,9 @@
 """What all models have: typed structs of what the service returns."""
 
-from typing import Any, Self
+from typing import Any
 
 from msgspec import Struct, to_builtins
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 
 class Model(Struct, frozen=True, rename="camel", kw_only=True):
@@ -16,10 +16,7 @@ class Model(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class Versioned(Model, frozen=True, dict=True):
-    """A resource that can be changed if it still has the version that you know.
-
-    Copies keep its ``etag``: those of ``copy``, ``copy.replace`` included, and of ``pickle``.
-    """
+    """A resource that can be changed if it still has the version that you know."""
 
     @property
     def etag(self) -> str:
@@ -27,28 +24,17 @@ class Versioned(Model, frozen=True, dict=True):
 
         Raises:
             AttributeError: it has none: it came in a list or an event, or with its token, secret or
-                invitation. Get it alone.
+                invitation, or is a copy. Get it alone.
         """
         try:
             etag: str = self.__dict__["etag"]
         except KeyError:
             msg = (
                 f"this {type(self).__name__} has no etag, because it came in a list or an event, or"
-                " with a token, secret or invitation; get it alone"
+                " with a token, secret or invitation, or is a copy; get it alone"
             )
             raise AttributeError(msg) from None
         return etag
-
-    def __copy__(self) -> Self:
-        return self.__replace__()
-
-    def __replace__(self, **changes: Any) -> Self:
-        copy = replace(self, **changes)
-        vars(copy).update(vars(self))
-        return copy
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (*super().__reduce__(), self.__dict__)
 
 
 def without(model: Model, secret: str) -> str:

@@ -33,32 +33,26 @@ class Reading(Generic[T]):
         self._cursor = self._next_cursor = dict(listing.query).get("cursor")
         self._pause = 0.0  # before the next call
         self._backoff = _FIRST_PAUSE
-        self._has_begun = self._is_closed = False
+        self._has_begun = False
 
     @property
     def cursor(self) -> str | None:
         """The end of the last page whose items are all handled: where to go on."""
         return self._cursor
 
-    def close(self) -> None:
-        """End the iteration; one that waits in another thread or task ends after that."""
-        self._is_closed = True
-
     async def _next_item(self) -> T | None:
         """Return the next item, ``None`` at the end."""
-        while not self._is_closed:
-            if self._items:
-                item = self._items.popleft()
-                if not self._items:
-                    self._cursor = self._next_cursor
-                return item
+        while not self._items:
             if await self._next_page() is None:
-                break
-        return None
+                return None
+        item = self._items.popleft()
+        if not self._items:
+            self._cursor = self._next_cursor
+        return item
 
     async def _next_page(self) -> Page[T] | None:
         """Return the next page, ``None`` at the end."""
-        while self._calls and not self._is_closed:
+        while self._calls:
             if self._pause:
                 await self._driver.sleep(self._pause)
             began = monotonic()

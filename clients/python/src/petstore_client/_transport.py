@@ -41,7 +41,14 @@ def proxy_for(url: str) -> httpx2.Proxy | None:
     address = proxies.get(scheme)
     if not address or _is_direct(parts, proxies.get("no", "")):
         return None
-    return _proxy_at(address if "://" in address else f"http://{address}", f"{scheme}_proxy")
+    try:
+        proxy = httpx2.Proxy(address if "://" in address else f"http://{address}")
+    except (httpx2.InvalidURL, ValueError):
+        proxy = None
+    if proxy is None or proxy.url.scheme not in {"http", "https"}:
+        msg = f"{scheme}_proxy: expected an HTTP proxy, such as http://proxy.example:3128"
+        raise ValueError(msg)
+    return proxy
 
 
 def _is_direct(url: SplitResult, exceptions: str) -> bool:
@@ -57,24 +64,13 @@ def _is_direct(url: SplitResult, exceptions: str) -> bool:
     return False
 
 
-def _proxy_at(address: str, setting: str) -> httpx2.Proxy:
-    try:
-        proxy = httpx2.Proxy(address)
-    except (httpx2.InvalidURL, ValueError):
-        proxy = None
-    if proxy is None or proxy.url.scheme not in {"http", "https"}:
-        msg = f"{setting}: expected an HTTP proxy, such as http://proxy.example:3128"
-        raise ValueError(msg)
-    return proxy
-
-
-def route_to(url: str, context: ssl.SSLContext | None, proxy: str | None) -> dict[str, Any]:
+def route_to(url: str, context: ssl.SSLContext | None) -> dict[str, Any]:
     """Return what a transport of ``httpx2`` takes: the proxy if any, and what to trust.
 
     Raises:
         ValueError: the proxy or the certificates cannot be used.
     """
-    through = proxy_for(url) if proxy is None else _proxy_at(proxy, "proxy")
+    through = proxy_for(url)
     to_proxy = through is not None and through.url.scheme == "https"
     is_secure = to_proxy or url.lower().startswith("https:")
     context = context or _tls_context(is_secure=is_secure)

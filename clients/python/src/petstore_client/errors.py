@@ -12,10 +12,6 @@ class UnknownCategory(BadRequest, code="unknown_category"):
     """The body names an unregistered category, and this store accepts only registered ones."""
 
 
-class UnknownEventType(BadRequest, code="unknown_event_type"):
-    """The body names a type of event that does not exist."""
-
-
 class UnknownPet(BadRequest, code="unknown_pet"):
     """The body names a pet that does not exist."""
 

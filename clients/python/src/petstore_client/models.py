@@ -25,31 +25,31 @@ ImportState: TypeAlias = Literal["finished", "open", "running", "undone"]
 UnknownCategories: TypeAlias = Literal["create", "refuse"]
 PetStatus: TypeAlias = Literal["available", "pending", "sold"]
 EventType: TypeAlias = Literal[
-    "pet.created",
-    "pet.updated",
-    "pet.deleted",
-    "order.placed",
-    "order.updated",
-    "order.approved",
-    "order.delivered",
-    "order.returned",
-    "order.cancelled",
-    "order.lapsed",
     "category.created",
-    "category.updated",
     "category.deleted",
-    "key.created",
-    "key.updated",
-    "key.rotated",
-    "key.revoked",
-    "key.unbanned",
-    "person.created",
-    "person.updated",
-    "person.invited",
-    "key.limit_near",
-    "key.banned",
-    "key.expiring",
+    "category.updated",
     "deprecation.used",
+    "key.banned",
+    "key.created",
+    "key.expiring",
+    "key.limit_near",
+    "key.revoked",
+    "key.rotated",
+    "key.unbanned",
+    "key.updated",
+    "order.approved",
+    "order.cancelled",
+    "order.delivered",
+    "order.lapsed",
+    "order.placed",
+    "order.returned",
+    "order.updated",
+    "person.created",
+    "person.invited",
+    "person.updated",
+    "pet.created",
+    "pet.deleted",
+    "pet.updated",
     "webhook.disabled",
     "webhook.test",
 ]
@@ -144,7 +144,7 @@ class Order(Versioned, frozen=True, kw_only=True):
     # event has it.
     note: str | None = None
     amount: int | None = None  # The price, in the smallest unit of the currency, such as cents.
-    # The currency of the amount (ISO 4217): that of the store when it was set.
+    # The currency of the amount (ISO 4217): the store's when it was first set.
     currency: str | None = None
     approved_at: datetime | None = None  # When it was approved.
     delivered_at: datetime | None = None  # When it was delivered: the time of the sale.
@@ -163,7 +163,7 @@ class SalesRow(Model, frozen=True, kw_only=True):
     amount: int  # The sum of their amounts; an order without an amount adds nothing.
     returns: int  # How many orders were returned.
     refunded: int  # The sum of their refunds. ``amount`` minus it is what the shop took.
-    currency: str  # The currency of the amount (ISO 4217): that of the store when it was set.
+    currency: str  # The currency of the amount (ISO 4217): the store's when it was first set.
     day: date | None = None  # The day. Only by day.
     # The category of the pets when they were sold. Absent by day, for sales whose category is not
     # known, and for those of all categories after the first 1,000.
@@ -190,8 +190,7 @@ class Key(Versioned, frozen=True, kw_only=True):
     per_minute: int | None = None  # Requests a minute; ``None`` is unlimited.
     per_day: int | None = None  # Requests a day; ``None`` is unlimited.
     scopes: list[str]  # What it may do.
-    # The networks it may be used from, in CIDR notation; none is anywhere.
-    allowed_networks: list[str]
+    allowed_networks: list[str]  # Its IP allowlist, in CIDR notation; empty means anywhere.
     environment: KeyEnvironment | str  # The environment of the services that take it.
     token_ends: str  # The last four characters of its newest token.
     state: KeyState | str  # Only an active key can be used.
@@ -221,16 +220,6 @@ class Invitation(Model, frozen=True, kw_only=True):
 
     url: str  # The link to give to the person. It works once.
     expires_at: datetime  # When the link ends if it is not used.
-
-
-class PersonDevice(Model, frozen=True, kw_only=True):
-    """A browser in which a person is signed in."""
-
-    id: int
-    name: str  # What the browser says it is, or empty: ``Firefox on Windows``.
-    signed_in_at: datetime  # When the person signed in there.
-    last_used_at: datetime  # When it was last used, to about a minute.
-    stays: bool  # Whether the person stays signed in until 30 days after the last use.
 
 
 class UsageWindow(Model, frozen=True, kw_only=True):
@@ -369,13 +358,13 @@ class Event(Model, frozen=True, kw_only=True):
     type: str
     timestamp: datetime  # When it happened (RFC 3339, to the millisecond).
     resource: str  # The resource of the event, such as ``pet/7``.
-    sequence: int  # The place among all events of the store, without gaps.
+    sequence: int  # The position among all events of the store, without gaps.
     # The resource after the change, or before it was deleted, or what concerns a key. The ``type``
     # says which.
     data: Any
     # The old values of the fields that changed; ``None`` for an absent field.
     previous: Mapping[str, Any] | None = None
-    actor: Actor | None = None  # Who caused it.
+    actor: Actor  # Who caused it.
     request_id: str | None = None  # The ``X-Request-Id`` of the request that caused it, if one did.
 
 
@@ -403,7 +392,7 @@ class Webhook(Versioned, frozen=True, kw_only=True):
 
     id: int
     url: str  # Where its events are sent.
-    types: list[str]  # The types of events that it wants; none is all that its key may read.
+    types: list[str]  # The types of events to send; empty means all that its key can read.
     description: str | None = None  # A description of the webhook.
     enabled: bool  # Whether the webhook is enabled.
     # Why the service disabled the webhook; ``None`` if it did not.

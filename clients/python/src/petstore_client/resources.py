@@ -8,10 +8,9 @@ from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType
 
+from petstore_client._by_hand import EventFeed, PetById
 from petstore_client._calls import Call, Items, Listing, called, listed
-from petstore_client._events import EventFeed
 from petstore_client._faces import D, Resource, listing, operation
-from petstore_client._shortcuts import OrderSteps, PetById
 from petstore_client.models import (
     Category,
     Delivery,
@@ -26,7 +25,6 @@ from petstore_client.models import (
     Order,
     OrderStatus,
     Person,
-    PersonDevice,
     PersonRole,
     PersonWithInvitation,
     Pet,
@@ -70,7 +68,7 @@ class Pets(PetById[D]):
             has_status: ``false`` for the pets without a status, ``true`` for those with one. Cannot
                 be ``false`` together with ``status``.
             category_id: Filters by category.
-            id: Filters by identifier; may be repeated, up to 100 times.
+            id: Filters by identifier; one, or any number.
             name: Only pets whose name has, for each word of this text, a word that begins with it,
                 in any order, ignoring case, marks on letters and punctuation inside words. Cannot
                 be used together with ``sort``, and has no U+0000.
@@ -78,7 +76,6 @@ class Pets(PetById[D]):
             count: ``true`` adds the header ``X-Total-Count``: how many records match, or 10001 if
                 there are more than 10,000.
             limit: The size of a page, from 1 to 100. By default 100.
-            cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
         return listed(Pet, "/pets", locals())
 
@@ -100,7 +97,6 @@ class Pets(PetById[D]):
             name: The animal's name. 1 to 255 characters, not only white space, without U+0000.
             category_id: Identifier of the category the animal belongs to.
             status: Availability status.
-            idempotency_key: A name for this call. Made again with the same one, it acts once.
         """
         return called(Pet, "POST", "/pets", locals())
 
@@ -118,7 +114,6 @@ class Pets(PetById[D]):
 
         Args:
             pets: At least one. Each 100 of them are a request, all of which or none are added.
-            idempotency_key: A name for this call. Made again with the same one, it acts once.
         """
         return called(
             Items[Pet], "POST", "/pets/batch", {"idempotency_key": idempotency_key}, body=[*pets]
@@ -136,11 +131,12 @@ class Pets(PetById[D]):
     ) -> Call[Pet]:
         """Change a pet.
 
-        Changes what you name (RFC 7396). A ``status`` of ``None`` removes the status. ``available``
-        can become ``pending``, ``sold`` or none; ``pending`` can become ``available`` or ``sold``;
-        ``sold`` can become ``available``; none can become any status. While an open order reserves
-        the pet, its status cannot change. Your key needs the scope ``pets:write``. Raises
-        ``UnknownCategory`` or ``IllegalTransition`` or ``PetReserved`` or ``OutcomeUnknown``.
+        Changes the fields in the body (RFC 7396). A ``status`` of ``None`` removes the status.
+        ``available`` can become ``pending``, ``sold`` or none; ``pending`` can become ``available``
+        or ``sold``; ``sold`` can become ``available``; none can become any status. While an open
+        order reserves the pet, its status cannot change. Your key needs the scope ``pets:write``.
+        Raises ``UnknownCategory`` or ``IllegalTransition`` or ``PetReserved`` or
+        ``OutcomeUnknown``.
 
         Args:
             name: The animal's name. 1 to 255 characters, not only white space, without U+0000.
@@ -197,11 +193,10 @@ class Categories(Resource[D]):
         key needs the scope ``pets:read``.
 
         Args:
-            id: Filters by identifier; may be repeated, up to 100 times.
+            id: Filters by identifier; one, or any number.
             name: Only categories whose name begins with this text, ignoring case, sorted by name.
                 Cannot be used together with ``sort``, and has no U+0000.
             limit: The size of a page, from 1 to 100. By default 100.
-            cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
         return listed(Category, "/categories", locals())
 
@@ -217,7 +212,6 @@ class Categories(Resource[D]):
         Args:
             name: The name, unique ignoring case.
             description: A description of the category.
-            idempotency_key: A name for this call. Made again with the same one, it acts once.
         """
         return called(Category, "POST", "/categories", locals())
 
@@ -240,8 +234,8 @@ class Categories(Resource[D]):
     ) -> Call[Category]:
         """Change a category.
 
-        Changes what you name (RFC 7396). A ``description`` of ``None`` removes it. Your key needs
-        the scope ``pets:write``. Raises ``CategoryNameTaken`` or ``OutcomeUnknown``.
+        Changes the fields in the body (RFC 7396). A ``description`` of ``None`` removes it. Your
+        key needs the scope ``pets:write``. Raises ``CategoryNameTaken`` or ``OutcomeUnknown``.
 
         Args:
             name: The name, unique ignoring case.
@@ -275,7 +269,6 @@ class Imports(Resource[D]):
 
         Args:
             limit: The size of a page, from 1 to 100. By default 100.
-            cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
         return listed(Import, "/imports", locals())
 
@@ -297,7 +290,6 @@ class Imports(Resource[D]):
 
         Args:
             file_name: The name of the file, which lists show.
-            idempotency_key: A name for this call. Made again with the same one, it acts once.
             content: The file.
             media_type: One of text/csv,
                 application/vnd.openxmlformats-officedocument.spreadsheetml.sheet,
@@ -329,10 +321,10 @@ class Imports(Resource[D]):
     ) -> Call[Import]:
         """Change how a file is read.
 
-        Changes what you name (RFC 7396), as long as nothing is added: which columns are the fields,
-        what words and categories mean, and what happens to unknown categories. The ``preview`` of
-        the response is a new one, even if the body is empty. Your key needs the scope
-        ``pets:write``. Raises ``UnknownCategory`` or ``ImportClosed`` or ``OutcomeUnknown``.
+        Changes the fields in the body (RFC 7396), as long as nothing is added: which columns are
+        the fields, what words and categories mean, and what happens to unknown categories. The
+        ``preview`` of the response is a new one, even if the body is empty. Your key needs the
+        scope ``pets:write``. Raises ``UnknownCategory`` or ``ImportClosed`` or ``OutcomeUnknown``.
 
         Args:
             has_header: Whether a row has the names of the columns.
@@ -357,9 +349,6 @@ class Imports(Resource[D]):
         costs a request of the day of your key, the first one that of the call. Rows that cannot be
         added are refused; ``get_import_refused`` says why. Your key needs the scope ``pets:write``.
         Raises ``ImportClosed``.
-
-        Args:
-            idempotency_key: A name for this call. Made again with the same one, it acts once.
         """
         return called(Import, "POST", "/imports/{import_id}/run", locals())
 
@@ -371,9 +360,6 @@ class Imports(Resource[D]):
         about a second. Call it until ``waiting`` is 0; ``kept_pets`` says which pets stay and why.
         Each pet costs a request of the day of your key, as a row of a run does. Your key needs the
         scope ``pets:write``. Raises ``ImportClosed``.
-
-        Args:
-            idempotency_key: A name for this call. Made again with the same one, it acts once.
         """
         return called(Import, "POST", "/imports/{import_id}/undo", locals())
 
@@ -404,7 +390,7 @@ class Imports(Resource[D]):
         return called(NoneType, "DELETE", "/imports/{import_id}", locals())
 
 
-class Orders(OrderSteps[D]):
+class Orders(Resource[D]):
     """The operations of ``client.orders``."""
 
     @listing
@@ -442,7 +428,6 @@ class Orders(OrderSteps[D]):
             count: ``true`` adds the header ``X-Total-Count``: how many records match, or 10001 if
                 there are more than 10,000.
             limit: The size of a page, from 1 to 100. By default 100.
-            cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
         return listed(Order, "/store/orders", locals())
 
@@ -477,7 +462,6 @@ class Orders(OrderSteps[D]):
             amount: The price, in the smallest unit of the currency, such as cents.
             complete: ``true`` sells the pet at once: the order is delivered, the pet sold. By
                 default ``False``.
-            idempotency_key: A name for this call. Made again with the same one, it acts once.
         """
         return called(Order, "POST", "/store/orders", locals())
 
@@ -507,14 +491,14 @@ class Orders(OrderSteps[D]):
     ) -> Call[Order]:
         """Change, approve, deliver, return or cancel an order.
 
-        Changes what you name (RFC 7396). ``placed`` can become ``approved`` or ``cancelled``;
-        ``approved`` can become ``delivered`` or ``cancelled``; ``delivered`` can become
-        ``returned``. The pet of a delivered order becomes ``sold``, and the pet of a cancelled or
-        returned order becomes ``available``. ``ship_date``, ``buyer``, ``note`` and ``amount`` can
-        change at any time, and a ``None`` removes them. A ``cancel_reason`` comes with the status
-        ``cancelled``; a ``return_reason`` and a ``refund`` come with ``returned``, and can change
-        afterwards. By default the refund is the whole amount. Your key needs the scope
-        ``orders:write``. Raises ``IllegalTransition`` or ``OutcomeUnknown``.
+        Changes the fields in the body (RFC 7396). ``placed`` can become ``approved`` or
+        ``cancelled``; ``approved`` can become ``delivered`` or ``cancelled``; ``delivered`` can
+        become ``returned``. The pet of a delivered order becomes ``sold``, and the pet of a
+        cancelled or returned order becomes ``available``. ``ship_date``, ``buyer``, ``note`` and
+        ``amount`` can change at any time, and a ``None`` removes them. A ``cancel_reason`` comes
+        with the status ``cancelled``; a ``return_reason`` and a ``refund`` come with ``returned``,
+        and can change afterwards. By default the refund is the whole amount. Your key needs the
+        scope ``orders:write``. Raises ``IllegalTransition`` or ``OutcomeUnknown``.
 
         Args:
             status: The status of the order.
@@ -596,7 +580,6 @@ class Keys(Resource[D]):
             name: Only keys with each of these words in their name, ignoring case, with this ``id``,
                 or with a token that ends in these four characters.
             limit: The size of a page, from 1 to 100. By default 100.
-            cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
         return listed(Key, "/keys", locals())
 
@@ -629,7 +612,6 @@ class Keys(Resource[D]):
             expires_at: When the key expires, within the next 100 years; ``None`` means never.
             allowed_networks: The networks that the key may be used from, in CIDR notation or as
                 single addresses. An empty list means anywhere.
-            idempotency_key: A name for this call. Made again with the same one, it acts once.
         """
         return called(KeyWithToken, "POST", "/keys", locals())
 
@@ -657,7 +639,7 @@ class Keys(Resource[D]):
     ) -> Call[Key]:
         """Change a key.
 
-        Changes what you name (RFC 7396); usage carries over. A key that leaves the plan
+        Changes the fields in the body (RFC 7396); usage carries over. A key that leaves the plan
         ``enterprise`` loses its own limits. The last key with the scope ``keys:admin`` cannot lose
         it, or exclude its own address. Your key needs the scope ``keys:admin``. Raises
         ``BeyondOwnRights`` or ``LastAdminKey`` or ``OutcomeUnknown``.
@@ -700,7 +682,6 @@ class Keys(Resource[D]):
 
         Args:
             grace_seconds: How long the old token stays valid, in seconds. By default ``0``.
-            idempotency_key: A name for this call. Made again with the same one, it acts once.
         """
         return called(KeyWithToken, "POST", "/keys/{key_id}/rotate", locals())
 
@@ -717,7 +698,6 @@ class Keys(Resource[D]):
 
         Args:
             grace_seconds: How long the old token stays valid, in seconds. By default ``0``.
-            idempotency_key: A name for this call. Made again with the same one, it acts once.
         """
         return called(KeyWithToken, "POST", "/keys/current/rotate", locals())
 
@@ -727,9 +707,6 @@ class Keys(Resource[D]):
 
         Lifts the ban of a key, and forgets how often it was banned before. Your key needs the scope
         ``keys:admin``.
-
-        Args:
-            idempotency_key: A name for this call. Made again with the same one, it acts once.
         """
         return called(NoneType, "POST", "/keys/{key_id}/unban", locals())
 
@@ -745,7 +722,6 @@ class Keys(Resource[D]):
 
         Args:
             limit: The size of a page, from 1 to 100. By default 100.
-            cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
         return listed(KeyDeprecatedUse, "/deprecations", locals())
 
@@ -771,7 +747,6 @@ class People(Resource[D]):
 
         Args:
             limit: The size of a page, from 1 to 100. By default 100.
-            cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
         return listed(Person, "/people", locals())
 
@@ -792,7 +767,6 @@ class People(Resource[D]):
             login: What the person signs in with, unique ignoring case. An e-mail address is a good
                 one.
             role: The role, from which the scopes of the person follow.
-            idempotency_key: A name for this call. Made again with the same one, it acts once.
         """
         return called(PersonWithInvitation, "POST", "/people", locals())
 
@@ -817,10 +791,11 @@ class People(Resource[D]):
     ) -> Call[Person]:
         """Change a person.
 
-        Changes what you name (RFC 7396), within a second everywhere. A person with the ``state``
-        ``disabled`` is signed out, and the links that they made end. The last active administrator
-        cannot be disabled or get another role. Your key needs the scope ``keys:admin``. Raises
-        ``BeyondOwnRights`` or ``LoginTaken`` or ``LastAdministrator`` or ``OutcomeUnknown``.
+        Changes the fields in the body (RFC 7396), within a second everywhere. A person with the
+        ``state`` ``disabled`` is signed out, and the links that they made end. The last active
+        administrator cannot be disabled or get another role. Your key needs the scope
+        ``keys:admin``. Raises ``BeyondOwnRights`` or ``LoginTaken`` or ``LastAdministrator`` or
+        ``OutcomeUnknown``.
 
         Args:
             name: The name of the person, as others see it.
@@ -842,35 +817,8 @@ class People(Resource[D]):
         The link is shown only once. The current password works until the link is used. Your key
         cannot invite a person with rights that it does not have itself. Your key needs the scope
         ``keys:admin``. Raises ``BeyondOwnRights`` or ``PersonDisabled`` or ``SecretAlreadyShown``.
-
-        Args:
-            idempotency_key: A name for this call. Made again with the same one, it acts once.
         """
         return called(PersonWithInvitation, "POST", "/people/{person_id}/invite", locals())
-
-    @listing
-    def devices(self, person_id: int, *, limit: int | None = None) -> Listing[PersonDevice]:
-        """List where a person is signed in.
-
-        Returns the devices on which a person is signed in, the last used first. Your key needs the
-        scope ``keys:admin``.
-
-        Args:
-            limit: The size of a page, from 1 to 100. By default 100.
-        """
-        return listed(PersonDevice, "/people/{person_id}/devices", locals())
-
-    @operation
-    def end(self, person_id: int, device_id: int, *, if_match: str | None = None) -> Call[None]:
-        """Sign a person out on a device.
-
-        Signs a person out on one device, within a second everywhere. They can sign in there again.
-        Your key needs the scope ``keys:admin``. Raises ``OutcomeUnknown``.
-
-        Args:
-            if_match: The ``etag`` of the version to change. A later version is left as it is.
-        """
-        return called(NoneType, "DELETE", "/people/{person_id}/devices/{device_id}", locals())
 
 
 class KeyUsage(Resource[D]):
@@ -907,7 +855,6 @@ class Webhooks(Resource[D]):
         Args:
             failing: ``true``: only those that fail, or that the service disabled.
             limit: The size of a page, from 1 to 100. By default 100.
-            cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
         return listed(Webhook, "/webhooks", locals())
 
@@ -925,14 +872,13 @@ class Webhooks(Resource[D]):
         Sends later events of these types to a URL. Each delivery is signed with the ``secret``,
         which is shown only once. A webhook belongs to your key: it gets the events that the key may
         read, and ends with the key. A key has up to 16 webhooks. Your key needs the scope
-        ``webhooks:write``. Raises ``InvalidWebhookUrl`` or ``UnknownEventType`` or
-        ``TooManyWebhooks`` or ``WebhooksNotConfigured`` or ``SecretAlreadyShown``.
+        ``webhooks:write``. Raises ``InvalidWebhookUrl`` or ``TooManyWebhooks`` or
+        ``WebhooksNotConfigured`` or ``SecretAlreadyShown``.
 
         Args:
             url: Where its events are sent: ``https`` on port 443, unless the operator allows more.
-            types: The types of events that it wants; none is all that its key may read.
+            types: The types of events to send; empty means all that its key can read.
             description: What it is for. 1 to 255 printable characters, not only white space.
-            idempotency_key: A name for this call. Made again with the same one, it acts once.
         """
         return called(WebhookWithSecret, "POST", "/webhooks", locals())
 
@@ -957,14 +903,14 @@ class Webhooks(Resource[D]):
     ) -> Call[Webhook]:
         """Change a webhook.
 
-        Changes what you name (RFC 7396). A webhook that is enabled again resumes with the events
-        from now on. ``recover_webhook`` sends those that it missed. With the scope ``keys:admin``
-        you can disable the webhooks of others. Your key needs the scope ``webhooks:write``. Raises
-        ``InvalidWebhookUrl`` or ``UnknownEventType`` or ``NotOwner`` or ``OutcomeUnknown``.
+        Changes the fields in the body (RFC 7396). A webhook that is enabled again resumes with the
+        events from now on. ``recover_webhook`` sends those that it missed. With the scope
+        ``keys:admin`` you can disable the webhooks of others. Your key needs the scope
+        ``webhooks:write``. Raises ``InvalidWebhookUrl`` or ``NotOwner`` or ``OutcomeUnknown``.
 
         Args:
             url: Where its events are sent: ``https`` on port 443, unless the operator allows more.
-            types: The types of events that it wants; none is all that its key may read.
+            types: The types of events to send; empty means all that its key can read.
             description: What it is for. 1 to 255 printable characters, not only white space.
             enabled: Whether the webhook is enabled.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
@@ -975,7 +921,7 @@ class Webhooks(Resource[D]):
     def delete(self, webhook_id: int, *, if_match: str | None = None) -> Call[None]:
         """Delete a webhook.
 
-        Deletes a webhook and its deliveries, including pending ones. Your key needs the scope
+        Deletes a webhook. Its pending deliveries are not sent. Your key needs the scope
         ``webhooks:write``. Raises ``NotOwner`` or ``OutcomeUnknown``.
 
         Args:
@@ -999,7 +945,6 @@ class Webhooks(Resource[D]):
 
         Args:
             grace_seconds: How long the old secret signs deliveries too. By default ``86400``.
-            idempotency_key: A name for this call. Made again with the same one, it acts once.
         """
         return called(WebhookWithSecret, "POST", "/webhooks/{webhook_id}/rotate", locals())
 
@@ -1010,9 +955,6 @@ class Webhooks(Resource[D]):
         Sends an event ``webhook.test`` to this webhook only, whatever its types. Its deliveries
         show the outcome. Your key needs the scope ``webhooks:write``. Raises ``WebhookDisabled`` or
         ``NotOwner``.
-
-        Args:
-            idempotency_key: A name for this call. Made again with the same one, it acts once.
         """
         return called(WebhookTest, "POST", "/webhooks/{webhook_id}/test", locals())
 
@@ -1033,7 +975,6 @@ class Webhooks(Resource[D]):
         Args:
             state: Filters by state.
             limit: The size of a page, from 1 to 100. By default 100.
-            cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
         return listed(Delivery, "/webhooks/{webhook_id}/deliveries", locals())
 
@@ -1047,9 +988,6 @@ class Webhooks(Resource[D]):
         it: a new one, or the pending one of this event, whose next attempt is then made now. The id
         of the event stays the same. Your key needs the scope ``webhooks:write``. Raises
         ``WebhookDisabled`` or ``EventNotKept`` or ``NotOwner``.
-
-        Args:
-            idempotency_key: A name for this call. Made again with the same one, it acts once.
         """
         return called(
             Delivery, "POST", "/webhooks/{webhook_id}/deliveries/{delivery_id}/retry", locals()
@@ -1068,7 +1006,6 @@ class Webhooks(Resource[D]):
 
         Args:
             since: The events from this moment on (RFC 3339).
-            idempotency_key: A name for this call. Made again with the same one, it acts once.
         """
         return called(Webhook, "POST", "/webhooks/{webhook_id}/recover", locals())
 

@@ -10,8 +10,8 @@ from typing import Protocol
 
 import msgspec
 
+from petstore_client._by_hand import typed
 from petstore_client._calls import UNDECODABLE
-from petstore_client._events import typed
 from petstore_client.errors import PetstoreError
 from petstore_client.models import Event
 
@@ -114,8 +114,6 @@ def _content(body: object) -> bytes:
         return _encoded(body)
     if isinstance(body, (bytes, bytearray)):
         return bytes(body)
-    if isinstance(body, memoryview):
-        return body.tobytes()
     what = type(body).__name__
     msg = f"body: expected the bytes as they arrived, before their JSON is decoded, not {what}"
     raise TypeError(msg)

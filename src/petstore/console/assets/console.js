@@ -9,7 +9,7 @@ const POST = 'form[method=post]';
 const byId = id => document.getElementById(id);
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const find = selector => document.querySelector(selector);
-const live = byId('live'); // only where somebody is signed in
+const live = byId('live'); // only in a session
 const said = byId('said');
 const help = byId('help');
 const typedIn = new Set(); // the forms with unsaved input
@@ -39,6 +39,7 @@ const format = options => new Intl.DateTimeFormat(undefined, {timeZone, ...optio
 const short = format({dateStyle: 'medium', timeStyle: 'short'});
 const full = format({dateStyle: 'full', timeStyle: 'long'});
 const day = format({dateStyle: 'medium', timeZone: 'UTC'});
+const dayOfYear = format({day: 'numeric', month: 'short', timeZone: 'UTC'});
 const number = new Intl.NumberFormat();
 
 function timeLeft(moment) {
@@ -66,6 +67,9 @@ function localise(root) {
       : 'ago' in time.dataset ? timeAgo(moment)
       : (isDay ? day : short).format(moment).replace(/ (?=\S+$)/, '\xa0');
     if (!isDay) time.title = full.format(moment);
+  }
+  for (const label of all('.chart :is(text, title, th)', root)) {
+    label.textContent = label.textContent.replace(/^\d+ [A-Z][a-z]+/, shown => dayOfYear.format(new Date(`${shown} 2000 UTC`)));
   }
   for (const data of all('data[value]', root)) {
     if (data.value && isFinite(data.value)) data.textContent = number.format(data.value);
@@ -188,9 +192,14 @@ function check(response) {
   throw Object.assign(new Error(response.status), {seconds: Number(response.headers.get('retry-after'))});
 }
 
+// Without unsaved input the page goes to sign-in: it must not stay for others to read.
 function signOut() {
   isSignedOut = true;
   setText(live, '');
+  if (![...typedIn].some(form => form.isConnected)) {
+    location.assign(location.href.split('#')[0]);
+    return;
+  }
   if (!byId('signed-out')) {
     byId('main').insertAdjacentHTML('afterbegin', `<div id="signed-out" class="problem box" role="alert">
       <p>You were signed out. <a href="${HOME}/sign-in" target="_blank">Sign in again in a new tab</a>. What you typed stays here.</p></div>`);
@@ -245,7 +254,7 @@ async function follow() {
       failures += 1;
       after = ''; // so that the service responds at once
       if (isSignedOut) continue;
-      if (failures > 1) setText(live, error.message === '403' ? 'Your key may not see this any more' : 'Reconnecting…');
+      if (failures > 1) setText(live, error.message === '403' ? 'You no longer have access to this page' : 'Reconnecting…');
       await (error.seconds ? sleep(2 * error.seconds) : Promise.race([bell.promise, sleep(Math.min(2 ** failures, 60))]));
     }
   }
@@ -370,18 +379,6 @@ addEventListener('change', ({target}) => {
   const boxes = all('[name=pet]');
   if (target.id === 'select-all') for (const box of boxes) box.checked = target.checked;
   countSelected();
-});
-
-// A field suggests names as somebody types.
-let asking;
-addEventListener('input', ({target}) => {
-  if (!target.dataset?.suggest) return;
-  clearTimeout(asking);
-  asking = setTimeout(async () => {
-    const query = new URLSearchParams({name: target.value});
-    const response = await fetch(`${HOME}/${target.dataset.suggest}?${query}`, {headers: BY_ITSELF});
-    if (response.ok) target.list.replaceChildren(...(await response.json()).map(name => new Option('', name)));
-  }, 150);
 });
 
 addEventListener('beforeunload', event => {

@@ -267,11 +267,11 @@ CREATE TABLE events (
     key_id BIGINT,
     data TEXT NOT NULL,
     previous TEXT,
-    actor TEXT,
+    actor TEXT NOT NULL,
     request_id TEXT
 );
 
--- The history of a resource, what somebody did, and the events of administrators.
+-- The history of a resource, what an actor did, and the events of administrators.
 CREATE INDEX events_by_resource ON events (resource, sequence);
 CREATE INDEX events_by_actor ON events (actor, sequence);
 CREATE INDEX events_by_key ON events (key_id, sequence) WHERE key_id < 0;
@@ -293,7 +293,7 @@ CREATE TABLE events_outbox (
     key_id BIGINT,
     data TEXT NOT NULL,
     previous TEXT,
-    actor TEXT,
+    actor TEXT NOT NULL,
     request_id TEXT
 );
 

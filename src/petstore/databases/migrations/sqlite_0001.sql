@@ -270,7 +270,7 @@ CREATE TABLE events (
     key_id INTEGER,
     data TEXT NOT NULL,
     previous TEXT,
-    actor TEXT,
+    actor TEXT NOT NULL,
     request_id TEXT
 ) STRICT;
 

@@ -3,7 +3,7 @@
 import struct
 import zlib
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 from msgspec.structs import replace
 
@@ -32,6 +32,7 @@ from petstore.interface.openapi.schemas import (
 )
 from petstore.interface.operation import BASE, Operation
 from petstore.interface.pages import PageQuery
+from petstore.keys.model import PREFIXES, Environment
 
 _INTERFACE_VERSION = "1.0.0"
 
@@ -69,7 +70,15 @@ _IDEMPOTENCY_KEY = (
 _OPTIONAL_BODY = "Optional: without a body every member has its default. `null` is refused."
 
 
-def document(origin: str, operations: Sequence[Operation]) -> Schema:
+def document(
+    origin: str,
+    operations: Sequence[Operation],
+    environment: Environment = "production",
+    other_origin: str = "",
+) -> Schema:
+    """Return the document of a service; ``other_origin`` is that of the other environment."""
+    environments = [environment, *(each for each in PREFIXES if each != environment)]
+    origins = [origin, other_origin] if other_origin else [origin]
     shared: dict[str, Schema] = {}
     possible = {error.code: error for each in operations for error in possible_errors(each)}
     paths: dict[str, Schema] = {}
@@ -87,7 +96,10 @@ def document(origin: str, operations: Sequence[Operation]) -> Schema:
             "contact": {"name": "Petstore", "url": docs},
             "license": {"name": "MIT", "identifier": "MIT"},
         },
-        "servers": [{"url": f"{origin}{BASE}", "description": "This store."}],
+        "servers": [
+            {"url": f"{at}{BASE}", "description": f"{name}: keys begin with {PREFIXES[name]}."}
+            for name, at in zip(environments, origins, strict=False)
+        ],
         "externalDocs": {"description": "Tutorials, guides and reference", "url": docs},
         "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
         "security": [{"bearer": []}],
@@ -191,8 +203,14 @@ class DocumentPage:
     client that invents hosts costs no more time than others, and no memory.
     """
 
-    def __init__(self, operations: Sequence[Operation], root: Callable[[Request], str]) -> None:
-        self._operations = operations
+    def __init__(
+        self,
+        operations: Sequence[Operation],
+        root: Callable[[Request], str],
+        environment: Environment = "production",
+        other_origin: str = "",
+    ) -> None:
+        self._document = partial(document, _PLACEHOLDER, operations, environment, other_origin)
         self._root = root
 
     async def __call__(self, request: Request) -> Response:
@@ -220,7 +238,7 @@ class DocumentPage:
     @cached_property
     def _pieces(self) -> list[bytes]:
         """The document, split where the URL of the service stands."""
-        text: bytes = encode_json(document(_PLACEHOLDER, self._operations))
+        text: bytes = encode_json(self._document())
         return text.split(_PLACEHOLDER.encode("ascii"))
 
     @cached_property

@@ -1,10 +1,12 @@
-"""The schemas of events in deliveries, one for each kind of resource, and the deliveries."""
+"""Events in the OpenAPI document: their schemas by kind of resource, deliveries and examples."""
 
 from typing import Any
 
-from petstore.events.examples import example_of
+from msgspec import UNSET
+
 from petstore.events.model import ADMIN_EVENT_TYPES, EVENT_TYPES, EventType, type_description
 from petstore.interface.openapi.schemas import TEXT, Schema, json_content, parameter, reference
+from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import KeyNoticeData
 from petstore.orders.model import PERSONAL, Order
 from petstore.usage.counter import DeprecationNoticeData
@@ -122,3 +124,97 @@ def _delivery(kind: EventType) -> dict[str, Any]:
             "410": {"description": "The webhook is disabled at once."},
         },
     }
+
+
+_EARLIER = {
+    "order.cancelled": "order.approved",
+    "order.delivered": "order.approved",
+    "order.returned": "order.delivered",
+}
+_BANNED_UNTIL = "2026-11-21T10:10:00Z"
+_CHANGES: dict[str, dict[str, Any]] = {
+    "pet.updated": {"status": "pending"},
+    "order.updated": {"shipDate": "2026-12-23T10:00:00Z"},
+    "order.approved": {
+        "status": "approved",
+        "approvedAt": "2026-11-21T10:06:00.120000Z",
+        "reservedUntil": UNSET,
+    },
+    "order.delivered": {
+        "status": "delivered",
+        "complete": True,
+        "deliveredAt": "2026-11-21T10:07:00.120000Z",
+    },
+    "order.returned": {
+        "status": "returned",
+        "returnedAt": "2026-11-28T10:07:00.120000Z",
+        "refund": 24900,
+    },
+    "order.cancelled": {"status": "cancelled", "cancelledAt": "2026-11-21T10:07:00.120000Z"},
+    "order.lapsed": {
+        "status": "cancelled",
+        "cancelledAt": "2026-11-22T10:05:00.120000Z",
+        "reservedUntil": UNSET,
+    },
+    "category.updated": {"name": "Small ferrets"},
+    "key.updated": {"plan": "business", "perMinute": 1000, "perDay": 100000},
+    "key.rotated": {"tokenEnds": "9aKc"},
+    "key.revoked": {"state": "revoked"},
+    "key.unbanned": {"bannedUntil": None},
+    "person.updated": {"role": "manager"},
+    "person.invited": {},
+    "webhook.disabled": {"enabled": False, "disabledReason": "failing"},
+}
+"""What an event of a type changed of the example of its resource; an unset field is gone."""
+
+_NOTICE_DATA: dict[str, dict[str, Any]] = {
+    "key.limit_near": {
+        "percent": 80,
+        "limit": 10000,
+        "used": 8000,
+        "resetAt": "2026-11-22T00:00:00Z",
+    },
+    "key.banned": {"bannedAt": "2026-11-21T10:05:00Z", "bannedUntil": _BANNED_UNTIL, "level": 1},
+    "key.expiring": {"expiresAt": "2026-11-28T10:00:00Z"},
+}
+
+
+def example_of(event_type: EventType) -> dict[str, Any]:
+    data, kind = _data(event_type), event_type.partition(".")[0]
+    sequence = EVENT_TYPES.index(event_type) + 1
+    event = {
+        "id": f"evt_5f1c3c6a9a3d2b3f0a7e9d{sequence:02}",
+        "type": event_type,
+        "timestamp": "2026-11-21T10:05:00.120Z",
+        "resource": f"key/{data['keyId']}" if "keyId" in data else f"{kind}/{data['id']}",
+        "sequence": sequence,
+        "data": data,
+    }
+    if event_type in _CHANGES:
+        before = _before(event_type)
+        event["previous"] = {name: before.get(name) for name in _CHANGES[event_type]}
+    if "keyId" in data or event_type in ("order.lapsed", "webhook.disabled"):
+        return event | {"actor": {"type": "service"}}
+    return event | {"actor": {"type": "person", "id": 5}, "requestId": "3f9c0a7be1d2"}
+
+
+def _data(event_type: str) -> dict[str, Any]:
+    if event_type in _NOTICE_DATA:
+        return {"keyId": 4} | _NOTICE_DATA[event_type]
+    if event_type == "deprecation.used":
+        return {"keyId": 4, **_example("getUsage")["deprecated"][0]}
+    data = _before(event_type) | _CHANGES.get(event_type, {})
+    return {name: value for name, value in data.items() if value is not UNSET}
+
+
+def _before(event_type: str) -> dict[str, Any]:
+    if event_type in _EARLIER:
+        return _data(_EARLIER[event_type])
+    resource = _example(f"get{event_type.partition('.')[0].title()}")
+    before = {name: value for name, value in resource.items() if name not in PERSONAL.values()}
+    return before | ({"bannedUntil": _BANNED_UNTIL} if event_type == "key.unbanned" else {})
+
+
+def _example(operation_id: str) -> dict[str, Any]:
+    found = next(each for each in OPERATIONS if each.id == operation_id)
+    return dict(found.success.example)

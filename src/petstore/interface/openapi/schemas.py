@@ -11,13 +11,13 @@ from petstore.domain.fields import INT64_MAX, INT64_MIN, NOT_BLANK, PRINTABLE, V
 from petstore.domain.plans import PlanName
 from petstore.events.model import EVENT_TYPES
 from petstore.imports.columns import Meaning
-from petstore.imports.model import ImportState, KeptBecause
+from petstore.imports.model import ImportState
 from petstore.interface.messages import encode_json
 from petstore.interface.operation import Operation
 from petstore.keys.model import Environment, KeyNoticeData, KeyState, Role, Scope
 from petstore.orders.model import OrderStatus
 from petstore.people.model import PersonState
-from petstore.pets.model import Pet, PetStatus
+from petstore.pets.model import KeptBecause, Pet, PetStatus
 from petstore.sales.model import By
 from petstore.usage.counter import DeprecationNoticeData
 from petstore.webhooks.model import DeliveryState

@@ -1,13 +1,23 @@
-"""The feed of events, which can be listed until now and followed for ever, and each typed."""
+"""The methods that are not made from the table of operations: ``pets.get`` and the events."""
 
 from collections.abc import Callable, Iterable
 
 from msgspec import convert
 
 from petstore_client import events
-from petstore_client._calls import UNDECODABLE, Call, Listing, Reply, Response, into, parameters
+from petstore_client._calls import (
+    UNDECODABLE,
+    Call,
+    Listing,
+    Reply,
+    Response,
+    into,
+    number,
+    only,
+    parameters,
+)
 from petstore_client._faces import D, Resource, listing, operation
-from petstore_client.models import Event, EventType
+from petstore_client.models import Event, EventType, Pet
 
 _LONG_POLL_SECONDS = 25
 _decode: Callable[[Reply], list[Event]] = into(list[Event])
@@ -26,6 +36,20 @@ def typed(event: Event) -> Event:
     """
     kind = _BY_TYPE.get(event.type)
     return event if kind is None else convert(event, kind, from_attributes=True)
+
+
+class PetById(Resource[D]):
+    """One pet, by the list of pets: the operation ``getPet`` is deprecated."""
+
+    @operation
+    def get(self, pet_id: int) -> Call[Pet]:
+        """Return a pet.
+
+        Raises:
+            NotFound: there is none with this id.
+        """
+        query = parameters(id=number("pet_id", pet_id))
+        return Call("GET /pets", "GET", "/pets", only(Pet, f"pet {pet_id}"), query)
 
 
 class EventFeed(Resource[D]):

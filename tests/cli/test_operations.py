@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from petstore.cli.operation_commands import OperationCommand
+from petstore.cli.operations import OperationCommand
 from petstore.domain.fields import Moment
 from petstore.interface import operations
 from petstore.interface.operation import Operation, Success
@@ -70,6 +70,7 @@ def test_each_field_of_an_operation_is_an_option(change: click.Command) -> None:
         "--is-tame / --no-is-tame Whether it is tame.",
         "--nap DURATION Nap. [default: 1m]",
         "--tag TAG Tags; may be repeated.",
+        "--no-tag Remove the tag.",
     ]
 
 
@@ -78,7 +79,7 @@ pets list --no-status --newest              | GET /pets?hasStatus=false&sort=-id
 pets list --category 4 --id 1 --id 2        | GET /pets?categoryId=4&limit=20&id=1&id=2
 pets show 7                                 | GET /pets?id=7
 pets add Rex --category 4                   | POST /pets {"name": "Rex", "categoryId": 4}
-pets set-status 7 none                      | PATCH /pets/7 {"status": null}
+pets change 7 --no-status                   | PATCH /pets/7 {"status": null}
 pets change 7 --no-status --category 0      | PATCH /pets/7 {"categoryId": 0, "status": null}
 categories change 7 --no-description        | PATCH /categories/7 {"description": null}
 categories delete 7                         | DELETE /categories/7
@@ -95,6 +96,7 @@ webhooks list --failing                     | GET /webhooks?failing=true&limit=2
 webhooks create https://a.b --type pet.created \
     | POST /webhooks {"url": "https://a.b", "types": ["pet.created"]}
 webhooks change 7 --endpoint https://a.b    | PATCH /webhooks/7 {"url": "https://a.b"}
+webhooks change 7 --no-type                 | PATCH /webhooks/7 {"types": []}
 webhooks rotate 7 --grace 1h                | POST /webhooks/7/rotate {"graceSeconds": 3600}
 webhooks deliveries 7 --state failed        | GET /webhooks/7/deliveries?state=failed&limit=20
 webhooks retry 7 3                          | POST /webhooks/7/deliveries/3/retry
@@ -135,8 +137,7 @@ orders list --limit 0                       | Invalid value for '--limit'
 categories list --limit 101                 | Invalid value for '--limit'
 pets show 0                                 | Invalid value for 'ID'
 pets show 1/../2                            | Invalid value for 'ID'
-pets set-status 1                           | Missing argument 'STATUS'.
-pets set-status 1 lost                      | Invalid value for 'STATUS': 'lost' is not one of
+pets change 1 --status lost                 | Invalid value for '--status': 'lost' is not one of
 pets change 1                               | nothing to change: name at least one option
 orders change 1 --no-buyer --buyer A        | --buyer and --no-buyer cannot be used together
 orders place 1 --ship-date 2026-12-24       | Invalid value for '--ship-date': '2026-12-24':
@@ -181,7 +182,7 @@ def test_a_value_that_the_service_refuses_is_named_as_on_the_command_line(
 @pytest.mark.parametrize(
     ("arguments", "kind"),
     [
-        *((f"pets {words}", "pet") for words in ("show {}", "set-status {} sold", "delete {}")),
+        *((f"pets {words}", "pet") for words in ("show {}", "delete {}")),
         ("pets change {} --name Rex", "pet"),
         *((f"categories {words} {{}}", "category") for words in ("show", "delete")),
         ("categories change {} --name Yaks", "category"),
@@ -192,9 +193,7 @@ def test_a_value_that_the_service_refuses_is_named_as_on_the_command_line(
         ("webhooks change {} --description Till", "webhook"),
     ],
 )
-def test_a_resource_that_does_not_exist_is_not_found(
-    owner: Shop, arguments: str, kind: str
-) -> None:
+def test_a_missing_resource_is_not_found(owner: Shop, arguments: str, kind: str) -> None:
     words = owner.fail(*arguments.format(NOBODY).split(), status=3)
     assert words == f"there is no {kind} {NOBODY}"
 
@@ -222,6 +221,7 @@ def test_a_category_is_named(shop: Shop) -> None:
     pet = shop.ask("pets", "add", "Rex", "--category", "KNO\u0308DEL")
     assert pet["categoryId"] == known
     assert shop.ask("pets", "list", "--category", "kn\u00f6del") == [pet]
+    assert shop.ask("categories", "show", "kn\u00f6del")["id"] == known
     assert shop.ask("pets", "change", pet["id"], "--category", "Kn\u00f6del yaks") != pet
 
 

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from keyword import iskeyword
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import click
 import msgspec
@@ -16,40 +17,59 @@ from petstore.cli.options import (
     DAY,
     ID,
     MOMENT,
-    NONE,
     TEXT,
     Amount,
+    Command,
     Integer,
-    OrWord,
+    Parsed,
     duration,
     duration_text,
-    given,
+    json_option,
 )
-from petstore.cli.resources import View, list_options, print_done, resource_options
+from petstore.cli.output import (
+    Secret,
+    print_csv,
+    print_json,
+    print_resource,
+    print_secret,
+    print_table,
+)
 from petstore.clock import SECOND
 from petstore.domain.fields import INT64_MIN
 from petstore.domain.names import MAX_SEARCHED, name_key
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore.interface.operation import Operation
-    from petstore_client import Client
+    from petstore_client import Client, Listed
 
-_OF_LISTS = ("limit", "cursor", "count")
-"""What ``list_options`` has for every list, or only HTTP needs."""
+MAX_PAGE = 100
+_DEFAULT_LIMIT = 20
+_LEFT_OUT = {"limit", "cursor", "count", "quantity"}
+"""Fields that every list has as options, that only HTTP needs, or that have one value."""
+
+_WORDS = {
+    "allowed_networks": "network",
+    "cancel_reason": "reason",
+    "return_reason": "reason",
+    "expires_at": "expires-in",
+    "url": "endpoint",  # --url is the service
+}
+_LIFE = duration(min_seconds=1)
+_END = Parsed(
+    "duration",
+    lambda life: datetime.now(UTC) + timedelta(milliseconds=_LIFE.convert(life, None, None)),
+    "a duration",
+)
 
 
 class OperationField(NamedTuple):
-    """A field of a query or a body: its name in Python, the word for its option, its schema.
-
-    A command may have a ``special`` type for it, such as one with a word for ``NONE``.
-    """
+    """A field of a query or a body: its name in Python, the word for its option, its schema."""
 
     name: str
     word: str
     schema: Mapping[str, Any]
     is_required: bool
-    can_be_null: bool
-    special: click.ParamType[Any] | None = None
+    can_be_removed: bool
 
     @property
     def is_several(self) -> bool:
@@ -57,8 +77,6 @@ class OperationField(NamedTuple):
 
     @property
     def type(self) -> click.ParamType[Any]:
-        if self.special is not None:
-            return self.special
         kind: click.ParamType[Any] = TEXT
         match self.schema.get("items", self.schema):
             case {"enum": [*choices]}:
@@ -72,7 +90,7 @@ class OperationField(NamedTuple):
             case {"type": "integer"}:
                 kind = CATEGORY if self.name == "category_id" else click.INT
             case {"format": "date-time"}:
-                kind = MOMENT
+                kind = _END if self.name == "expires_at" else MOMENT
             case {"format": "date"}:
                 kind = DAY
         return kind
@@ -86,6 +104,7 @@ class OperationField(NamedTuple):
         text = re.sub("^true: (.)", lambda found: found[1].upper(), text)
         text = re.sub("; null means.*", "", text.replace(", in seconds", ", such as 1h"))
         text += "; a name or an ID" * (self.name == "category_id")
+        text += ", such as 30d" * (self.name == "expires_at")
         match self.schema:
             case {"items": {"enum": [*choices]}}:
                 text += f": {', '.join(choices)}"
@@ -97,7 +116,7 @@ class OperationField(NamedTuple):
             default = " ".join(sorted(default))
         return f"{text}. [default: {default}]" if default else f"{text}."
 
-    def options(self, *, can_be_removed: bool) -> Iterator[click.Parameter]:
+    def options(self) -> Iterator[click.Parameter]:
         """Yield the option of this field, and another one that removes it."""
         match self.schema:
             case {"enum": ["-id", "id"]}:
@@ -111,24 +130,31 @@ class OperationField(NamedTuple):
                 yield click.Option(
                     [f"--{self.word}", self.name],
                     type=self.type,
-                    metavar=self.word.upper() if self.is_several and not self.special else None,
+                    metavar=self.word.upper() if self.is_several else None,
                     multiple=self.is_several,
                     required=self.is_required,
                     help=self.help,
                 )
-        if can_be_removed and self.special is None:
+        if self.can_be_removed:
             flag, about = f"--no-{self.word}", f"Remove the {self.word.replace('-', ' ')}."
             yield click.Option([flag, f"no_{self.name}"], is_flag=True, help=about)
+
+    def value(self, given: Any, *, removes: bool) -> Any:
+        """Return what to send, ``UNSET`` to leave the field out."""
+        if given in (None, ()):
+            return ([] if self.is_several else None) if removes else msgspec.UNSET
+        if removes:
+            msg = f"--{self.word} and --no-{self.word} cannot be used together"
+            raise click.UsageError(msg)
+        return given // SECOND if self.name.endswith("_seconds") else given
 
 
 class OperationCommand(click.Command):
     """A command that calls an operation, by its ``method`` of the client library.
 
     Ids in the path are arguments, and so are the fields that ``arguments`` names. Every other field
-    of the query or the body is an option, unless ``fixed`` has its value, it is ``left_out``, or
-    ``only`` others are wanted. ``words`` has other names for options, and ``types`` other types.
-    The ``view`` prints the result, or else ``show``, which gets the values of further ``options``,
-    or a line says what is ``done``.
+    of the query or the body is an option or, if it is ``fixed``, has a value; ``only`` says which
+    others there are. A table has ``columns``; a ``secret`` is printed alone.
     """
 
     _text: str | None
@@ -138,30 +164,23 @@ class OperationCommand(click.Command):
         name: str,
         operation_id: str,
         method: str,
-        view: View[Any] | None = None,
         *,
         arguments: Sequence[str] = (),
-        fixed: dict[str, object] | None = None,
-        left_out: Sequence[str] = (),
+        fixed: Mapping[str, object] | None = None,
         only: Sequence[str] | None = None,
-        words: Mapping[str, str] | None = None,
-        types: Mapping[str, click.ParamType[Any]] | None = None,
-        show: Callable[..., object] | None = None,
-        done: str = "",
-        options: Sequence[click.Parameter] = (),
+        columns: Sequence[str] = (),
+        secret: Secret | None = None,
         client: Callable[[Any], Any] = client_option,
         help: str | None = None,  # noqa: A002 - as click calls it
     ) -> None:
         self._is_list = operation_id.startswith("list")
-        decorate = list_options if self._is_list else resource_options
-        run: Any = decorate(self._run, client)
-        params = [*options, *reversed(run.__click_params__)]
-        super().__init__(name, callback=run, params=params, help=help)
+        run: Any = json_option(client(self._run))
+        if self._is_list:
+            run = _list_options(run)
+        super().__init__(name, callback=run, params=[*reversed(run.__click_params__)], help=help)
         self._operation_id, self._method = operation_id, method
-        self._arguments, self._fixed = arguments, fixed or {}
-        self._left_out, self._only, self._words = left_out, only, words or {}
-        self._types, self._done = types or {}, done
-        self._view, self._show = view or View(), show
+        self._arguments, self._fixed, self._only = arguments, fixed or {}, only
+        self._columns, self._secret = columns, secret
 
     @cached_property
     def operation(self) -> "Operation":
@@ -174,7 +193,8 @@ class OperationCommand(click.Command):
         if self._text is not None:
             return self._text
         summary = re.sub("^Get ", "Show ", _plain(self.operation.summary))
-        return f"{summary}.\n\nIt needs the scope {self.operation.scope}."
+        scope = self.operation.scope
+        return f"{summary}." + (f"\n\nIt needs the scope {scope}." if scope else "")
 
     @help.setter  # noqa: A003 - as click calls it
     def help(self, text: str | None) -> None:
@@ -182,14 +202,20 @@ class OperationCommand(click.Command):
 
     @cached_property
     def fields(self) -> dict[str, OperationField]:
+        """Its fields by their names in JSON."""
         struct = self.operation.query or self.operation.body
-        apart = {*_OF_LISTS, *self._fixed, *self._left_out}
+        if struct is None:
+            return {}
+        found = _fields(struct, is_change=self.operation.method == "PATCH")
+        apart = {*_LEFT_OUT, *self._fixed}
+        wanted = self._only
+        if wanted is None and self._fixed:
+            wanted = ()
         return {
-            name: field._replace(
-                word=self._words.get(field.name, field.word), special=self._types.get(field.name)
-            )
-            for name, field in (_fields(struct) if struct else {}).items()
-            if field.name not in apart and (self._only is None or field.name in self._only)
+            name: field
+            for name, field in found.items()
+            if field.name not in apart
+            and (wanted is None or field.name in (*wanted, *self._arguments))
         }
 
     @cached_property
@@ -201,14 +227,14 @@ class OperationCommand(click.Command):
         made: list[click.Parameter] = []
         for place, name in enumerate(self._ids):
             metavar = name.removesuffix("_id").upper() if place else "ID"
-            made.append(click.Argument([name], metavar=metavar, type=ID))
+            kind = CATEGORY if name == "category_id" else ID
+            made.append(click.Argument([name], metavar=metavar, type=kind))
         for field in self.fields.values():
-            can_be_removed = field.can_be_null and self.operation.method == "PATCH"
             if field.name in self._arguments:
-                kind = OrWord(field.type, "none") if can_be_removed else field.type
-                made.append(click.Argument([field.name], metavar=field.name.upper(), type=kind))
+                metavar = field.name.upper()
+                made.append(click.Argument([field.name], metavar=metavar, type=field.type))
             else:
-                made += field.options(can_be_removed=can_be_removed)
+                made += field.options()
         return made
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -220,52 +246,106 @@ class OperationCommand(click.Command):
             return super().invoke(ctx)
         except CommandFailure as failure:
             name, _, rest = failure.message.partition(": ")
-            field = self.fields.get(name)
+            field = self.fields.get(name.partition("[")[0])
             if field and failure.exit_code in (ExitStatus.REFUSED, ExitStatus.NOT_FOUND):
                 parameter = next(each for each in self._parameters if each.name == field.name)
                 msg = f"{parameter.get_error_hint(ctx)}: {rest}".replace("'", "", 2)
                 raise CommandFailure(msg, failure.exit_code) from failure.__cause__
             raise
 
-    def _run(self, *, client: "Client", **values: Any) -> None:
+    def _run(self, *, client: "Client", as_json: bool, **values: Any) -> None:
         ids = [values.pop(name) for name in self._ids]
-        sent = {each.name: values.pop(each.name) for each in self.fields.values()}
-        for name, word, *_ in self.fields.values():
-            if values.pop(f"no_{name}", False):
-                if sent[name] is not None:
-                    msg = f"--{word} and --no-{word} cannot be used together"
-                    raise click.UsageError(msg)
-                sent[name] = NONE
-            if isinstance(sent[name], tuple) and NONE in sent[name]:
-                sent[name] = _none(word, sent[name])
-            if name.endswith("_seconds") and sent[name] is not None:
-                sent[name] //= SECOND
-        if sent.get("category_id") is not None:
+        sent: dict[str, Any] = {**self._fixed}
+        for field in self.fields.values():
+            removes = values.pop(f"no_{field.name}", False)
+            value = field.value(values.pop(field.name), removes=removes)
+            if value is not msgspec.UNSET:
+                sent[field.name] = value
+        if self.operation.method == "PATCH" and not sent:
+            msg = "nothing to change: name at least one option"
+            raise click.UsageError(msg)
+        if "category_id" in sent:
             sent["category_id"] = find_category(client, sent["category_id"])
-        if self.operation.method == "PATCH":
-            sent = given(sent | self._fixed)
-        else:
-            sent = {name: None if value == () else value for name, value in sent.items()}
-            sent |= self._fixed
+        ids = [find_category(client, each, "ID") for each in ids]
         method = attrgetter(self._method)(client)
         if self._is_list:
-            (self._show or self._view.show_list)(partial(method, *ids, **sent), **values)
+            self._list(partial(method, *ids, **sent), as_json=as_json, **values)
             return
         response = method.raw(*ids, **sent)
-        is_gone = self.operation.success.content is None
-        if self._show is None and (self._done or is_gone):
-            named, done = f"{self.operation.resource}".capitalize(), self._done or "deleted"
-            said = {"id": ids[-1], done: True} if is_gone else response.json()
-            print_done(f"{named} {ids[-1]} {done}.", said, **values)
+        if self.operation.success.content is not None:
+            self._print(response.json(), as_json=as_json)
+            return
+        done = {"unban": "unbanned"}.get(str(self.name), f"{self.name}d")
+        if as_json:
+            print_json({"id": ids[-1], done: True})
         else:
-            (self._show or self._view.show)(response, **values)
+            named = f"{self.operation.resource}".capitalize()
+            click.echo(f"{named} {ids[-1]} {done}.", err=True)
+
+    def _list(
+        self, listed: Callable[..., "Listed[Any]"], *, as_json: bool, as_csv: bool, **asked: Any
+    ) -> None:
+        if as_json and as_csv:
+            msg = "--json and --csv cannot be used together"
+            raise click.UsageError(msg)
+        rows, cursor = _read(listed, **asked)
+        if as_json:
+            print_json(rows)
+        elif as_csv:
+            (item,) = get_args(self.operation.success.content)
+            print_csv(item.__struct_encode_fields__, rows)
+        else:
+            print_table(rows, self._columns)
+        if cursor is not None:
+            click.echo(f"(there are more: see --all, --limit, or --cursor {cursor})", err=True)
+
+    def _print(self, document: Any, *, as_json: bool) -> None:
+        if isinstance(document, list):  # a pet comes in a list of one
+            (document,) = document
+        if self._secret is not None:
+            print_secret(self._secret, document, as_json=as_json)
+        elif as_json:
+            print_json(document)
+        else:
+            print_resource(document, self._columns)
 
 
-def _none(word: str, values: tuple[Any, ...]) -> list[Any]:
-    if {*values} != {NONE}:
-        msg = f"--{word}: expected values or the word for none of them, not both"
+def _list_options(command: Command) -> Command:
+    limit = click.option(
+        "--limit",
+        type=Integer(1, MAX_PAGE),
+        help=f"Maximum number of results. [default: {_DEFAULT_LIMIT}]",
+    )
+    is_all = click.option("--all", "is_all", is_flag=True, help="Fetch all pages.")
+    cursor = click.option("--cursor", type=TEXT, help="Start where an earlier list has ended.")
+    as_csv = click.option(
+        "--csv", "as_csv", is_flag=True, help="Print CSV that is safe in a spreadsheet."
+    )
+    return limit(is_all(cursor(as_csv(command))))
+
+
+def _read(
+    listed: Callable[..., "Listed[Any]"], *, limit: int | None, is_all: bool, cursor: str | None
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Return the rows that are wanted, and the cursor of those after them."""
+    if is_all and limit is not None:
+        msg = "--limit and --all cannot be used together"
         raise click.UsageError(msg)
-    return []
+    rows: list[dict[str, Any]] = []
+    if is_all:
+        for page in listed(limit=MAX_PAGE, cursor=cursor).pages():
+            rows += page.response.json()
+        return rows, None
+    # A page may be short, even empty, and not the last. The next one is as large as what is left,
+    # so that its cursor is where this list ends.
+    wanted = limit or _DEFAULT_LIMIT
+    while wanted > len(rows):
+        page = next(listed(limit=wanted - len(rows), cursor=cursor).pages())
+        rows += page.response.json()
+        cursor = page.cursor
+        if cursor is None:
+            break
+    return rows, cursor
 
 
 def find_category(client: "Client", value: int | str, option: str = "--category") -> int:
@@ -279,7 +359,7 @@ def find_category(client: "Client", value: int | str, option: str = "--category"
     return category.id
 
 
-def _fields(struct: type) -> dict[str, OperationField]:
+def _fields(struct: type, *, is_change: bool) -> dict[str, OperationField]:
     _, schemas = msgspec.json.schema_components([struct])
     schema = schemas[struct.__name__]
     required = schema.get("required", ())
@@ -289,10 +369,12 @@ def _fields(struct: type) -> dict[str, OperationField]:
         (value,) = (each for each in options if each.get("type") != "null")
         field = _python_name(name)
         # A category is named, not the id of one; and one type at a time.
+        is_several = value.get("type") == "array"
         word = re.sub("_(id|seconds|)$", "", field).replace("_", "-")
-        word = word.removesuffix("s") if value.get("type") == "array" else word
+        word = _WORDS.get(field) or (word.removesuffix("s") if is_several else word)
+        can_be_empty = len(options) > 1 or (is_several and "minItems" not in value)
         found[name] = OperationField(
-            field, word, member | value, name in required, len(options) > 1
+            field, word, member | value, name in required, is_change and can_be_empty
         )
     return found
 
