@@ -44,8 +44,6 @@ _NAMES += ["http/parser", "limits/decide", "limits/minutes", "generations"]
 _OTHER_TESTS = {
     "domain/csv_files": ["domain/test_csv_files", "pets/test_spreadsheet_safety"],
     "generations": ["test_generations"],
-    "webhooks/model": ["webhooks/test_model", "webhooks/test_addresses", "webhooks/test_schedule"],
-    "keys/model": ["keys/test_tokens", "keys/test_rights", "keys/test_fields"],
 }
 MODULES: Table = {
     f"src/petstore/{name}.py": [

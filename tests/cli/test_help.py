@@ -46,20 +46,6 @@ def test_every_command_has_a_help_text(command: Command, arguments: tuple[str, .
     assert [line for line in lines if len(line) > 80] == []
 
 
-def test_the_commands_are_listed_in_sections(command: Command) -> None:
-    text = command.succeed("--help")
-    titles = re.findall(r"^(\w.*):$", text, re.MULTILINE)
-    assert titles == [
-        "Options",
-        "Run the service",
-        "Work on its database",
-        "Administer a service, with the key in PETSTORE_KEY, or its database itself",
-        "Work in a running service, with the key in PETSTORE_KEY",
-    ]
-    listed = re.findall(r"^  ([a-z][a-z-]*)  ", text, re.MULTILINE)
-    assert sorted(listed) == sorted(main.commands)
-
-
 def test_the_help_of_serve_has_every_setting_in_one_section(command: Command) -> None:
     sections = command.succeed("serve", "--help").split("\n\n")
     titles = [section.partition(":")[0] for section in sections]

@@ -5,14 +5,12 @@ import json
 import re
 import secrets
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import click
 
 from petstore.cli.main import main
 from support.command import Command
-from support.full_stores import make_full_store
 from support.odd_service import error, odd_service, response
 from support.shop import Shop
 
@@ -49,20 +47,6 @@ def test_every_command_prints_json_unless_it_has_a_reason() -> None:
         if not any("--json" in parameter.opts for parameter in command.params)
     }
     assert without == set(WITHOUT_JSON)
-
-
-def test_a_forgotten_buyer_and_copied_tables_are_counted(
-    tmp_path: Path, command: Command, postgres_url: str
-) -> None:
-    command.make_store()
-    assert json.loads(command.succeed("orders", "forget", "Zoe", "--json")) == {
-        "changed": 0,
-        "open": 0,
-    }
-    make_full_store(tmp_path / "full.db")
-    arguments = ("--from", f"sqlite:///{tmp_path}/full.db", "--to", postgres_url)
-    pets, *_ = json.loads(command.succeed("copy", *arguments, "--json"))
-    assert (pets["table"], pets["rows"], len(pets["digest"])) == ("pets", 7, 32)
 
 
 def test_the_cursor_of_a_list_leads_through_all_of_it(shop: Shop) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import apsw
 import pytest
 
-from petstore.settings import SECTIONS
 from support.command import Command
 from support.process import ServerProcess, free_port, petstore
 
@@ -94,15 +93,6 @@ def test_a_store_whose_secret_file_is_lost_is_refused(command: Command, verb: st
         " with it: put it back. If it is lost, "
     )
     assert not secret.exists()
-
-
-def test_the_help_describes_settings_for_a_deliverer(command: Command) -> None:
-    text = " ".join(command.succeed("deliver", "--help").split())
-    assert "--host TEXT The address of /metrics. [env var: PETSTORE_HOST;" in text
-    for of_the_service in ("503", "The address to listen on", "Requests are info", "valid"):
-        assert of_the_service not in text
-    titles = ["Options", "Where it listens", "Store", "Webhooks", "Logs and traces"]
-    assert [title for title in ["Options", *SECTIONS] if f"{title}: -" in text] == titles
 
 
 def failure(

@@ -38,14 +38,6 @@ def test_a_chart_of_money_says_the_amounts_in_their_currency() -> None:
     assert chart.in_words(chart.top) == "$500.00"
 
 
-def test_the_text_of_a_bar_chart_has_the_total_and_the_maximum() -> None:
-    chart = Bars("Requests", "requests", "Day", [("1 Nov", 5), ("2 Nov", 1_200)])
-    spaced = chart.text.replace("\N{NARROW NO-BREAK SPACE}", " ")
-    assert spaced == "Requests: 1 205 requests in all; the most, 1 200, on 2 Nov"
-    nothing = Bars("Requests", "requests", "Day", [("1 Nov", 0)])
-    assert nothing.text == "Requests: 0 requests in all"
-
-
 @pytest.mark.parametrize(
     ("value", "other", "percent"),
     [(1, 2, "33%"), (1, 9_999, "<1%"), (9_999, 1, ">99%"), (5, 0, "100%"), (0, 5, "0%")],

@@ -6,7 +6,6 @@ import httpx
 import pytest
 
 from petstore.clock import DAY, HOUR, MINUTE, SECOND
-from petstore.console.history import ON_A_PAGE
 from support.page_forms import press
 from support.service import Service
 from support.visitor import Visitor, signed_in_again, signed_in_person, words
@@ -129,26 +128,6 @@ async def test_a_line_tells_how_long_ago_and_when(service: Service, passed: int,
     page = (await (await signed_in_person(service, "clerk", "Grace")).get("/pets/1")).text
     assert f'<time datetime="2026-12-01T12:00:00Z" data-ago>{told}</time>, ' in page
     assert '<time datetime="2026-12-01T12:00:00Z">1 Dec 2026, 12:00</time></span></li>' in page
-
-
-# How much of it
-
-
-@pytest.mark.each_database
-async def test_earlier_changes_are_on_further_pages(grace: Visitor) -> None:
-    await changed(grace, "/pets", **BELLA)
-    for number in range(2 * ON_A_PAGE):
-        await changed(grace, "/pets/1", name=f"Bella {number}")
-    page, lines = await grace.get("/pets/1"), []
-    while True:
-        lines += history(page)
-        earlier = re.search(r'href="/console/pets/1(\?cursor=[\w-]+)#history">Earlier<', page.text)
-        if earlier is None:
-            break
-        page = await grace.get("/pets/1" + earlier[1])
-        assert '<a href="/console/pets/1#history">Latest</a>' in page.text
-    assert len(lines) == len(set(lines)) == 2 * ON_A_PAGE + 1
-    assert lines[-1] == "Grace added it"
 
 
 # What is gone

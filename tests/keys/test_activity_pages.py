@@ -101,32 +101,6 @@ async def test_an_order_and_its_pet_are_one_line(service: Service, ada: Visitor)
     assert found[1] == "Ada placed order 3 for pet 1"
 
 
-@pytest.mark.parametrize(
-    ("query", "said"),
-    [
-        ({"actor": "grace"}, "Who: expected key or person, then a slash and an id"),
-        ({"actor": "person/0"}, "Who: expected key or person"),
-        ({"actor": "person/9223372036854775808"}, "Who: expected key or person"),
-        ({"actor": "person/1\n"}, ""),
-        ({"cursor": "x"}, "expected the cursor of a Link header"),
-        ({"kind": "dragon"}, "Kind: expected one of pet, order, category, key"),
-    ],
-)
-async def test_an_invalid_filter_is_refused_and_kept(
-    ada: Visitor, query: dict[str, str], said: str
-) -> None:
-    page = await ada.get("/activity", **query)
-    assert page.status_code == (400 if said else 200)
-    assert said in words(page)
-
-
-async def test_a_search_that_finds_nothing_says_so(service: Service, ada: Visitor) -> None:
-    found = words(await ada.get("/activity", kind="category"))
-    assert "Nothing found. Choose another person or kind, or" in found
-    await service.store.write(do("DELETE FROM events"))
-    assert "No changes are on record." in words(await ada.get("/activity"))
-
-
 async def test_earlier_activity_is_on_further_pages_with_the_same_filters(ada: Visitor) -> None:
     for number in range(ON_A_PAGE + 5):
         await changed(ada, "/pets", **BELLA | {"name": f"Bella {number}"})

@@ -71,18 +71,6 @@ def section(page: httpx.Response, name: str) -> str:
     return " ".join(text.split())
 
 
-async def test_an_empty_store_says_so(ada: Visitor) -> None:
-    text = words(await ada.get("/today"))
-    for said in (
-        "Nothing to approve or to hand over.",
-        "There are no pets yet.",
-        "No changes by other people yet.",
-        "Last Tuesday: $0.00 (0 pets)",
-        "Same days last week: $0.00 (0 pets)",
-    ):
-        assert said in text
-
-
 async def test_late_orders_come_first_then_due_ones(service: Service, ada: Visitor) -> None:
     due = {"late": NOON - 4 * DAY, "a day late": NOON - DAY, "today": NOON + HOUR}
     for name, ship_date in reversed(due.items()):

@@ -1,4 +1,4 @@
-"""People in the store: added, invited, changed, disabled, and who may do that."""
+"""People in the store: added, invited, changed, disabled, by whom; and apart from keys."""
 
 from typing import Any
 
@@ -9,29 +9,33 @@ from petstore.databases.contract import Statement, Store, read_unit
 from petstore.errors import (
     BeyondOwnRights,
     LastAdministrator,
+    LastAdminKey,
     LoginTaken,
     MissingScope,
     NotFound,
 )
 from petstore.events.model import Author
 from petstore.events.store import Change
-from petstore.keys.model import SCOPES
+from petstore.keys.model import SCOPES, Environment
+from petstore.keys.store import get_key, list_keys
 from petstore.people.model import Browser, Session
 from petstore.people.store import (
     begin_session,
     find_account,
+    find_account_by_login,
     find_person,
     find_session,
     list_people,
 )
 from petstore.webhooks.store import active_webhooks
 from support.history import acts_on
-from support.keys import actor, issue, rotate
+from support.keys import actor, change, issue, revoke, rotate, unban
 from support.manual_clock import ManualClock
 from support.people import add, add_active, alter, invite, set_some_password
 from support.stores import do
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+
 
 WEAK = frozenset({"keys:admin", "pets:read", "orders:read"})
 
@@ -259,3 +263,63 @@ class TestRights:
         ):
             with pytest.raises(MissingScope):
                 await attempt
+
+
+LOGIN = "Käthe@shop.example"
+
+
+async def found(store: Store, login: str, environment: Environment = "production") -> int | None:
+    account = await read_unit(store, find_account_by_login(login, environment))
+    return None if account is None else account.caller.id
+
+
+async def test_a_login_is_found_in_any_case_and_in_its_environment(
+    store: Store, clock: ManualClock
+) -> None:
+    person_id = (await add(store, clock, login=LOGIN)).person.id
+    for login in (LOGIN, "käthe@SHOP.example", "KA\N{COMBINING DIAERESIS}THE@shop.example"):
+        assert await found(store, login) == person_id
+        assert await found(store, login, "staging") is None
+    for other in ("", "käthe", f"{LOGIN} ", f"{LOGIN}\0", "x" * 100, LOGIN * 9):
+        assert await found(store, other) is None
+
+
+TABLES = ("api_keys", "people", "api_key_tokens", "events", "invitations")
+
+
+async def stored(store: Store) -> list[list[str]]:
+    """Return all that a change to a key or a person could change."""
+    return [
+        sorted(map(repr, await store.read(Statement(f"SELECT * FROM {table}"))))  # noqa: S608
+        for table in TABLES
+    ]
+
+
+async def test_no_operation_on_keys_finds_a_person(store: Store, clock: ManualClock) -> None:
+    person_id = (await add_active(store, clock, role="administrator")).id
+    by = await actor(store, clock, scopes=frozenset(SCOPES))
+    assert by.caller is not None
+    before = await stored(store)
+    for attempt in (
+        get_key(store, person_id, None, clock),
+        change(store, clock, person_id, name="Eve"),
+        change(store, clock, person_id, by=by, scopes=frozenset(SCOPES)),
+        rotate(store, clock, person_id),
+        rotate(store, clock, person_id, by=by),
+        revoke(store, clock, person_id),
+        unban(store, clock, person_id),
+    ):
+        with pytest.raises(NotFound) as refused:
+            await attempt
+        assert refused.value.message == f"there is no key {person_id}"
+    assert await stored(store) == before
+    listed = [key.id for key in (await list_keys(store, None, None, 100, clock)).items]
+    assert listed == [by.caller.id]
+
+
+async def test_an_administrator_is_no_admin_key(store: Store, clock: ManualClock) -> None:
+    await add_active(store, clock, role="administrator")
+    by = await actor(store, clock, scopes=frozenset(SCOPES))
+    assert by.caller is not None
+    with pytest.raises(LastAdminKey):
+        await revoke(store, clock, by.caller.id, by=by)

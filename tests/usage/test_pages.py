@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from petstore.clock import HOUR, MINUTE
+from petstore.clock import MINUTE
 from support.keys import rotate
 from support.service import Service
 from support.visitor import Visitor, owner_of_key, signed_in
@@ -146,24 +146,6 @@ async def test_a_token_in_its_grace_period_cannot_rotate_its_key(
 
 
 # Refused by a limit
-
-
-async def test_the_newest_24_refused_rows_are_shown_in_words(service: Service) -> None:
-    owner = await owner_of_key(service)
-    assert "No request was refused in the last 7 days." in await usage_of(owner)
-    counter, hour = service.app.services.counter, service.clock() // HOUR
-    for name in ("listPets", "listPets", "", "ofAnotherVersion"):
-        counter.count("refused", owner.key_id, name, hour)
-    words = await usage_of(owner)
-    for row in ("List pets 2", "Unknown path or method 1", "ofAnotherVersion 1"):
-        assert f"1 Dec 2026, 12:00 {row}" in words
-    for hours in range(1, 23):
-        counter.count("refused", owner.key_id, "listPets", hour - hours)
-    html = (await owner.get("/usage")).text
-    table = html[html.index("Refused by a limit") :]
-    times = re.findall(r'<td role="cell"><time datetime="([^"]+)"', table)
-    assert (len(times), times) == (24, sorted(times, reverse=True))
-    assert "The newest 24 of 25 rows." in text_of(table)
 
 
 async def test_a_person_has_no_page_of_usage(service: Service) -> None:

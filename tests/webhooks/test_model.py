@@ -1,25 +1,35 @@
-"""Where a webhook may point, and the events that it gets."""
+"""Where a webhook may point, the events that it gets, and when a delivery is attempted."""
 
 import json
 from contextlib import nullcontext
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 import pytest
 from msgspec import convert
 
+from petstore.clock import DAY, MINUTE, SECOND
 from petstore.domain.decoding import decode_json
-from petstore.errors import InvalidBody, InvalidWebhookUrl
+from petstore.errors import ForbiddenAddress, InvalidBody, InvalidWebhookUrl
 from petstore.events.model import EVENT_TYPES, scope_of
 from petstore.keys.model import DEFAULT_SCOPES, SCOPES
 from petstore.webhooks.model import (
+    HOLD,
     MAX_WEBHOOKS,
+    NOTICED_FAILURES,
     Networks,
     SecretRotation,
     WebhookCreate,
+    WebhookHealth,
     WebhookPatch,
+    check_address,
+    check_target,
     check_url,
     in_order,
+    is_success,
+    next_attempt,
+    paused_until,
+    status_in_words,
     wanted_types,
 )
 
@@ -195,3 +205,187 @@ def test_a_webhook_gets_the_types_that_its_key_can_read() -> None:
 
 def test_a_key_has_16_webhooks_and_an_old_secret_signs_for_a_day() -> None:
     assert (MAX_WEBHOOKS, SecretRotation().grace_seconds) == (16, 86_400)
+
+
+LOCAL = [
+    "0.0.0.0",  # noqa: S104 - nothing listens
+    "0.255.255.255",
+    "10.0.0.1",
+    "100.64.0.1",
+    "100.127.255.255",
+    "127.0.0.1",
+    "127.255.255.254",
+    "169.254.169.254",
+    "172.16.0.1",
+    "172.31.255.255",
+    "192.0.0.170",
+    "192.0.2.1",
+    "192.88.99.1",
+    "192.168.0.1",
+    "198.18.0.1",
+    "198.19.255.255",
+    "198.51.100.1",
+    "203.0.113.1",
+    "224.0.0.1",
+    "239.255.255.250",
+    "240.0.0.1",
+    "255.255.255.255",
+]
+# IPv4-mapped and NAT64 lead to a public IPv4 address; the other forms that embed one are refused.
+LEADING = ["::ffff:{}", "64:ff9b::{}"]
+REFUSED = ["::{}", "::ffff:0:{}", "64:ff9b:1::{}"]
+PUBLIC = ["1.1.1.1", "93.184.215.14", "172.32.0.1", "100.128.0.1", "2606:4700:4700::1111"]
+
+
+def in_6to4(address: str) -> str:
+    return f"2002:{int(ip_address(address)) >> 16:x}:{int(ip_address(address)) & 0xFFFF:x}::1"
+
+
+def in_teredo(address: str) -> str:
+    hidden = int(ip_address(address)) ^ 0xFFFFFFFF
+    return f"2001:0:4136:e378:8000:63bf:{hidden >> 16:x}:{hidden & 0xFFFF:x}"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *LOCAL,
+        *("::", "::1", "::2", "64:ff9b:1::1", "100::1", "100:0:0:1::1", "2001::1", "2001:2::1"),
+        *("2001:10::1", "2001:20::1", "2001:db8::1", "2002::1", "3fff::1", "4000::1", "5f00::1"),
+        *("fc00::1", "fd12:3456::1", "fe80::1", "fe80::1%eth0", "febf::1", "fec0::1", "ff02::1"),
+        *("ff0e::1", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
+        *(form.format(address) for form in LEADING for address in LOCAL),
+        *(form.format(address) for form in REFUSED for address in (*LOCAL[:3], "1.1.1.1")),
+        *(form(address) for form in (in_6to4, in_teredo) for address in (LOCAL[2], "1.1.1.1")),
+    ],
+)
+def test_an_address_that_is_not_public_is_refused(address: str) -> None:
+    with pytest.raises(ForbiddenAddress, match=r"^expected a public address") as refused:
+        check_address(ip_address(address), ())
+    assert address not in str(refused.value)
+
+
+@pytest.mark.parametrize("address", [*PUBLIC, *(form.format("1.1.1.1") for form in LEADING)])
+def test_a_public_address_is_allowed(address: str) -> None:
+    check_target("https", 443, [ip_address(address)], ())
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("10.1.2.3", "10.0.0.0/8"),
+        ("::ffff:10.1.2.3", "10.0.0.0/8"),
+        ("fd00::7", "fd00::/8"),
+        ("127.0.0.1", "127.0.0.1/32"),
+    ],
+)
+def test_in_an_allowed_network_plain_http_works_on_any_port(address: str, network: str) -> None:
+    check_target("http", 8080, [ip_address(address)], [ip_network(network)])
+
+
+@pytest.mark.parametrize(
+    ("scheme", "port"), [("http", 80), ("https", 8443), ("http", 443), ("https", 22)]
+)
+@pytest.mark.parametrize("networks", [[], ["10.0.0.0/8"]])
+def test_public_addresses_need_https_and_443(scheme: str, port: int, networks: list[str]) -> None:
+    own = list(map(ip_network, networks))
+    with pytest.raises(ForbiddenAddress, match=r"^expected https and port 443"):
+        check_target(scheme, port, [ip_address("1.1.1.1")], own)
+
+
+def test_plain_http_needs_all_addresses_in_allowed_networks() -> None:
+    addresses = [ip_address("10.0.0.1"), ip_address("1.1.1.1")]
+    with pytest.raises(ForbiddenAddress, match=r"^expected https and port 443"):
+        check_target("http", 80, addresses, [ip_network("10.0.0.0/8")])
+
+
+def test_one_private_address_causes_all_to_be_refused() -> None:
+    addresses = [ip_address("1.1.1.1"), ip_address("10.0.0.1")]
+    with pytest.raises(ForbiddenAddress, match="expected a public address"):
+        check_target("https", 443, addresses, ())
+
+
+NOW = 20_788 * DAY + DAY // 2  # noon of 2026-12-01
+HOUR = 60 * MINUTE
+WAITS = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, *(hours * HOUR for hours in (2, 5, 10, 14, 20, 24))]
+
+
+@pytest.mark.parametrize(("attempts", "wait"), [*enumerate(WAITS, 1)])
+def test_the_delay_before_each_of_ten_attempts_grows(attempts: int, wait: int) -> None:
+    assert next_attempt(attempts, NOW, 0.5) == NOW + wait
+    assert next_attempt(10, NOW, 0.5) is None
+    assert WAITS[1] == HOLD
+
+
+@pytest.mark.parametrize(("chance", "share"), [(0, 0.8), (1, 1.2)])
+def test_a_delay_has_up_to_20_percent_of_jitter(chance: float, share: float) -> None:
+    assert next_attempt(4, NOW, chance) == NOW + share * 2 * HOUR
+
+
+def test_only_a_2xx_status_is_a_success() -> None:
+    statuses = (199, 200, 204, 299, 300, 301, 307, 400, 410, 500)
+    assert [status for status in statuses if is_success(status)] == [200, 204, 299]
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "wait"),
+    [
+        ("120", 120 * SECOND),
+        ("Tue, 01 Dec 2026 12:02:00 GMT", 120 * SECOND),
+        ("9" * 5_000, DAY),
+        ("Fri, 01 Jan 2100 00:00:00 GMT", DAY),
+    ],
+)
+@pytest.mark.parametrize("status", [429, 503])
+def test_retry_after_pauses_up_to_a_day(status: int, retry_after: str, wait: int) -> None:
+    assert paused_until(status, retry_after, NOW) == NOW + wait
+
+
+def test_a_retry_after_date_one_millisecond_ahead_pauses_deliveries() -> None:
+    assert paused_until(429, "Tue, 01 Dec 2026 12:00:00 GMT", NOW - 1) == NOW
+
+
+@pytest.mark.parametrize(
+    ("status", "retry_after"),
+    [
+        (429, None),
+        (429, "0"),
+        (429, "soon"),
+        (429, "-5"),
+        (429, "\N{ARABIC-INDIC DIGIT FIVE}"),
+        (429, "Tue, 01 Dec 2026 11:00:00 GMT"),
+        (429, "Tue, 01 Dec 2026 13:00:00 -0000"),
+        (500, "120"),
+        (200, "120"),
+    ],
+)
+def test_only_a_future_retry_after_on_a_429_or_503_pauses_deliveries(
+    status: int, retry_after: str | None
+) -> None:
+    assert paused_until(status, retry_after, NOW) is None
+
+
+def test_consecutive_failures_are_counted_from_the_first_until_a_success() -> None:
+    health = WebhookHealth(0, None, 7)
+    for hours in range(3):
+        health = health.after(NOW + hours * HOUR, succeeded=False)
+    assert health == WebhookHealth(NOTICED_FAILURES, NOW, 7) == WebhookHealth(3, NOW, 7)
+    assert health.after(NOW + DAY, succeeded=True) == WebhookHealth(0, None, NOW + DAY)
+
+
+@pytest.mark.parametrize(
+    ("failures", "days", "is_for_good"), [(10, 5, True), (9, 5, False), (10, 4.9, False)]
+)
+def test_a_webhook_fails_for_good_after_five_days_and_ten_failures(
+    failures: int,
+    days: float,
+    is_for_good: bool,  # noqa: FBT001 - what is expected
+) -> None:
+    health = WebhookHealth(failures, NOW, None)
+    assert health.is_failing_for_good(NOW + round(days * DAY)) == is_for_good
+    assert not WebhookHealth(0, None, None).is_failing_for_good(NOW)
+
+
+@pytest.mark.parametrize(("status", "said"), [(404, "404 Not Found"), (999, "999")])
+def test_a_status_has_its_reason_phrase_if_there_is_one(status: int, said: str) -> None:
+    assert status_in_words(status) == said
