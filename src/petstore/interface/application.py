@@ -429,14 +429,14 @@ class Application:
         """Return the response to an operation; if it is cached, perhaps without executing it."""
         request = exchange.request
         conditions = conditions_of(request) if operation.is_conditional else NO_CONDITIONS
-        execute = partial(self._execute_anew, exchange, operation, key, body, conditions)
         if operation.cached:
             if shows_lapse(operation, self.services):
                 await self.services.reservations.settle()
             page = (exchange.root, request.path, request.query)
-            response = await self._response_cache.get(page, execute)
+            read = partial(self._execute_anew, exchange, operation, key, body, conditions)
+            response = await self._response_cache.get(page, read)
         else:
-            response, _ = await execute()
+            response, _ = await self._execute_anew(exchange, operation, key, body, conditions)
         return conditional(conditions, response) if operation.method == "GET" else response
 
     async def _execute_anew(
