@@ -16,8 +16,7 @@ import wrk
 from peers.conformance import PETS, differences, issue_keys
 from peers.contract import EVERYTHING, PEERS, Peer, missing_packages, peer
 from report import FOLDER, report, save
-from results import ComparedSeries, PeerResults, Results
-from rounds import Round, measure
+from results import ComparedSeries, PeerResults, Results, Round, measure
 from servers import Server, leave_one_core
 from stage import Environment, SharedStage, SqliteStage, Stage, postgres_server
 from stock import fill, issue_many

@@ -1,9 +1,42 @@
-"""The results of a comparison, as saved in ``results/results.json``."""
+"""Rounds of load on a server, and the results of a comparison in ``results/results.json``."""
 
 import msgspec
 
-from rounds import Series
-from tables import Span
+import wrk
+from servers import Server
+from tables import Span, span
+
+
+class Round(msgspec.Struct, frozen=True):
+    """The result of a round: requests a second, latencies in ms, CPU of the server in µs."""
+
+    rate: float
+    p50: float
+    p99: float
+    p999: float
+    cpu: float
+    errors: int
+
+    @property
+    def microseconds(self) -> float:
+        """The time of a request, if they ran one after another."""
+        return 1e6 / self.rate
+
+
+class Series(msgspec.Struct, frozen=True, kw_only=True):
+    """All rounds of one work."""
+
+    work: str
+    rounds: list[Round]
+
+    @property
+    def errors(self) -> int:
+        """How many responses failed; if any did, the round does not count."""
+        return sum(one.errors for one in self.rounds)
+
+    def span(self, metric: str) -> Span:
+        """Return the span of one field of ``Round``."""
+        return span(getattr(one, metric) for one in self.rounds)
 
 
 class ComparedSeries(Series, frozen=True, kw_only=True):
@@ -50,3 +83,18 @@ class Results(msgspec.Struct, frozen=True):
     own_core: bool
     alone: list[PeerResults]
     shared: list[PeerResults]
+
+
+def measure(server: Server, requests: list[bytes], connections: int, seconds: int) -> Round:
+    """Put load on a server."""
+    before = server.cpu_seconds
+    load = wrk.put_load(server.url, requests, connections, seconds)
+    spent = server.cpu_seconds - before
+    return Round(
+        rate=round(load.rate, 1),
+        p50=load.p50 / 1e3,
+        p99=load.p99 / 1e3,
+        p999=load.p999 / 1e3,
+        cpu=round(spent / max(1, load.responses) * 1e6, 1),
+        errors=load.errors,
+    )

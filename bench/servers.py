@@ -1,7 +1,6 @@
 """Start a server, wait for its first response, and read what its processes spend."""
 
 import os
-import resource
 import signal
 import socket
 import subprocess
@@ -102,12 +101,6 @@ def leave_one_core() -> str | None:
         return None
     os.sched_setaffinity(0, others)
     return str(first)
-
-
-def allow_many_files() -> None:
-    """Raise the limit of open files, for this process and its children, to the maximum."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def free_port() -> int:

@@ -1,14 +1,18 @@
-"""Paths are matched as sent, and say which methods they take."""
+"""Paths and methods, and the table of operations behind them."""
+
+from types import NoneType
+from typing import TypeVar, get_args, get_type_hints
 
 import pytest
 
+from petstore.interface.operation import Operation
+from petstore.interface.operations import OPERATIONS
 from support.cases import case
 from support.error_body import assert_error
 from support.service import Service
 
-pytestmark = pytest.mark.anyio
 
-
+@pytest.mark.anyio
 async def test_an_unknown_path_is_not_found(service: Service) -> None:
     key = await service.issue(scopes=frozenset({"keys:admin", "webhooks:write"}))
     for path in (
@@ -34,12 +38,14 @@ async def test_an_unknown_path_is_not_found(service: Service) -> None:
             assert_error(response, 404, "not_found")
 
 
+@pytest.mark.anyio
 async def test_the_error_for_a_long_path_shortens_it(service: Service) -> None:
     key = await service.issue()
     response = await service.request("GET", f"/v1/{'x' * 5000}", key.token)
     assert len(assert_error(response, 404, "not_found")) < 300
 
 
+@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("method", "path", "allow"),
     [
@@ -70,6 +76,7 @@ async def test_a_405_lists_the_allowed_methods(
     assert len(message) < 100
 
 
+@pytest.mark.anyio
 @pytest.mark.parametrize("key_id", ["rotate", "1%2Frotate"])
 async def test_a_segment_after_a_parameter_is_matched_literally(
     service: Service, key_id: str
@@ -79,3 +86,47 @@ async def test_a_segment_after_a_parameter_is_matched_literally(
     response = await service.request("POST", f"/v1/keys/{key_id}", key.token)
     assert_error(response, 405, "method_not_allowed")
     assert response.headers["Allow"] == "DELETE, GET, HEAD, PATCH"
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
+def test_a_handler_has_the_types_of_its_operation(operation: Operation) -> None:
+    _, call, result = get_type_hints(operation.handler).values()
+    body, query = get_args(call)
+    if isinstance(body, TypeVar) or isinstance(get_args(result)[0], TypeVar):
+        return  # a row that every resource has: mypy holds its handler to it
+    if operation.is_batch:
+        assert body == operation.body
+    else:  # a patch that follows has no name in types
+        assert issubclass(operation.body or NoneType, body)
+    assert query is (operation.query or NoneType)
+    if operation.success.content is not None:
+        assert get_args(result) == (operation.success.content,)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
+def test_operations_on_pets_and_orders_show_lapsed_reservations(operation: Operation) -> None:
+    shows_orders = operation.path.split("/")[1] in ("pets", "store")
+    # A reservation that lapses is no sale.
+    assert operation.shows_orders == (shows_orders and operation.id != "getSales")
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
+def test_responses_about_keys_are_not_cached(operation: Operation) -> None:
+    resources = ("deprecations", "events", "keys", "people", "usage", "webhooks")
+    assert operation.no_store == (operation.path.split("/")[1] in resources)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
+def test_an_operation_needs_the_scope_of_its_resource(operation: Operation) -> None:
+    right = "read" if operation.method == "GET" else "write"
+    scopes = {
+        **dict.fromkeys(("pets", "categories"), f"pets:{right}"),
+        **dict.fromkeys(("keys", "people", "deprecations"), "keys:admin"),
+        **dict.fromkeys(("events", "usage"), None),
+        "store": f"orders:{right}",
+        "webhooks": "webhooks:write",
+        "imports": "pets:write",
+        "current": None,  # the own key
+    }
+    _, resource, *rest = operation.path.split("/")
+    assert operation.scope == scopes["current" if "current" in rest else resource]
