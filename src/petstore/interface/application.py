@@ -113,9 +113,10 @@ class Exchange(Struct):
 
     ``client`` is the address behind trusted proxies and ``parameters`` the texts of the path's
     parameters. ``template`` is the path template, without values of the client, if the path has
-    one. A public request needs no key, and gets ``page`` if there is one. A request of a ``section`` is
-    public here. ``root`` is the URL of the service; it, ``token``, ``caller``, ``decision`` and
-    ``guessed`` (the digest of a login that did not sign in) are set as soon as they are known.
+    one. A public request needs no key, and gets ``page`` if there is one. A request of a
+    ``section`` is public here. ``root`` is the URL of the service; it, ``token``, ``caller``,
+    ``decision`` and ``guessed`` (the digest of a login that did not sign in) are set as soon as
+    they are known.
     """
 
     request: Request
