@@ -53,7 +53,7 @@ class SalesRow(Struct, frozen=True, rename="camel"):
             Meta(
                 description=(
                     "The category of the pets when they were sold. Absent by day, for sales"
-                    " whose category is not known, and for those of all categories after the first"
+                    " whose category is not known, and for all categories after the first"
                     " 1,000."
                 )
             ),
