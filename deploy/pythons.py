@@ -28,8 +28,8 @@ from petstore_client import Client
 with Client() as client:
     pet = client.pets.create(name="Bella", category_id=1, status="available")
     order = client.orders.place(pet_id=pet.id)
-    client.orders.approve(order.id)
-    client.orders.deliver(order.id)
+    client.orders.update(order.id, status="approved")
+    client.orders.update(order.id, status="delivered")
     assert client.pets.get(pet.id).status == "sold"
 """
 

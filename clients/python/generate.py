@@ -184,12 +184,15 @@ def _resource(row: Operation) -> str:
     return row.path.split("/")[2] if row.path.startswith("/store/") else row.tag.lower()
 
 
-def _method(row: Operation) -> str:
+def _name(row: Operation) -> str:
     verb, last = re.split("[A-Z]", row.id)[0], row.path.split("/")[-1]
-    # A list of something else, or a part, is called as that is: ``keys.history``.
+    # A list of something else, or a part, is called as that is: ``keys.usage``.
     is_other = last not in (_resource(row), *(f"{{{each}}}" for each in row.parameters))
     name = last if verb in ("list", "get") and is_other else verb
-    name += "_current" * ("/current/" in row.path)
+    return name + "_current" * ("/current/" in row.path)
+
+
+def _method(row: Operation) -> str:
     body = _sent_by(row)
     sent = _members(_SENT[body.__name__]) if body else {}
     first = map(_snake, row.parameters)
@@ -206,7 +209,7 @@ def _method(row: Operation) -> str:
     signature += [f"{each}: {kind}" for each, kind in taken.items()]
     kind, call = _call(row)
     text = "@listing\n" if kind.startswith("Listing") else "@operation\n"
-    text += f"def {name}({', '.join(signature)}) -> {kind}:\n{_doc(row, about)}"
+    text += f"def {_name(row)}({', '.join(signature)}) -> {kind}:\n{_doc(row, about)}"
     return f"{text}    return {call}\n"
 
 
@@ -290,7 +293,9 @@ def _about(member: dict[str, Any]) -> str:
 def _prose(text: str) -> str:
     for pattern, words in _PYTHON.items():
         text = re.sub(pattern, words, text)
-    return re.sub("(?<=``)(?!getPet)[a-z]+[A-Z][a-zA-Z]+", lambda each: _snake(each[0]), text)
+    return re.sub(
+        "(?<=``)(?!getPet)[a-z]+[A-Z][a-zA-Z]+", lambda x: _CALLS.get(x[0]) or _snake(x[0]), text
+    )
 
 
 def _snake(name: str) -> str:
@@ -327,6 +332,7 @@ def _sent_by(row: Operation) -> Any:
 
 _BODIES = {*map(_sent_by, OPERATIONS)} - {None}
 _, _SENT = schema_components(_BODIES, ref_template="{name}")
+_CALLS = {row.id: f"{_resource(row)}.{_name(row)}" for row in OPERATIONS}
 _BATCHES = [*dict.fromkeys(get_args(row.body)[0].__name__ for row in OPERATIONS if row.is_batch)]
 _PARENTS = {x: of for x, kind in _KINDS.items() if (of := kind.__base__.__name__) in _MODELS}
 _ALIASES = {

@@ -82,7 +82,6 @@ from petstore.orders.store import (
 )
 from petstore.people.model import Browser
 from petstore.people.store import (
-    any_person,
     begin_session,
     change_person,
     create_invitation,
@@ -413,7 +412,6 @@ def signing_in() -> Iterator[Unit[Any]]:
     yield end_sessions(7, only=b"digest of a cookie")
     yield find_account(7)
     yield find_account_by_login("grace", "production")
-    yield any_person("production")
     yield create_invitation(OPERATOR, 7)
     yield find_invited("secret", "production", NOW)
     yield take_invitation("secret")

@@ -130,17 +130,17 @@ def test_an_invalid_option_is_refused(shop: Shop, options: tuple[str, ...], expe
 @pytest.mark.parametrize(
     ("changes", "ending"),
     [
-        ({}, "status: pending -> none, name: Bella -> Bello ☃"),
+        ({}, "status: pending -> none, name: Bella -> Bello ☃  by service"),
         (
             {"previous": None, "data": EVENT["data"] | {"description": "x" * 100}},
-            f"name: Bello ☃, categoryId: 1, description: {'x' * 54}...",
+            f"name: Bello ☃, categoryId: 1, description: {'x' * 54}...  by service",
         ),
         ({"actor": {"type": "person", "id": 2}}, "☃  by person 2"),
         ({"actor": {"type": "key", "id": 3}, "requestId": "r-1"}, "☃  by key 3"),
         ({"actor": {"type": "service"}}, "☃  by service"),
         (
             {"data": EVENT["data"] | {"name": "\x1b[2J"}, "previous": {"name": "\n"}},
-            "name: \\n -> \\x1b[2J",
+            "name: \\n -> \\x1b[2J  by service",
         ),
     ],
 )

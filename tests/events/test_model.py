@@ -53,7 +53,14 @@ def test_an_id_has_96_random_bits() -> None:
 
 
 def test_the_sequence_of_the_first_event_is_1() -> None:
-    members = {"id": "evt_0", "type": "pet.created", "timestamp": "", "resource": "", "data": {}}
+    members = {
+        "id": "evt_0",
+        "type": "pet.created",
+        "timestamp": "",
+        "resource": "",
+        "data": {},
+        "actor": {"type": "service"},
+    }
     assert convert(members | {"sequence": 1}, Event).sequence == 1
     with pytest.raises(ValidationError):
         convert(members | {"sequence": 0}, Event)

@@ -4,7 +4,7 @@ import pytest
 
 from petstore.domain.networks import network_of
 from petstore.limits.decide import Budget, LimitWindow
-from petstore.limits.minutes import MinuteLimiter
+from petstore.limits.memory import MinuteLimiter
 from support.manual_clock import ManualClock
 
 NOON = 20_788 * 86_400 + 43_200

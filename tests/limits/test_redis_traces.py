@@ -15,7 +15,7 @@ from petstore.domain.plans import UNLIMITED, Limits
 from petstore.keys.model import Caller
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import NEVER, BanRules, State, charge, decide, touched
-from petstore.limits.minutes import MinuteLimiter
+from petstore.limits.memory import MinuteLimiter
 from petstore.limits.redis import Mode, RedisLimiter, RedisRateLimiter
 from petstore.redis_client import RedisClient
 from support.exploration import explored

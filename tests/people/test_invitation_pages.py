@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from petstore.people.session_operations import invite_first
 from petstore.people.store import Added
 from support.page_forms import form_of
 from support.passwords import (
@@ -201,20 +200,3 @@ async def test_of_two_forms_one_sets_the_password(service: Service, invited: Add
     sent = [visitor.post(path_of(invited), password=PASSWORD) for visitor in visitors]
     statuses = [response.status_code for response in await asyncio.gather(*sent)]
     assert sorted(statuses) == [303, 404, 404, 404]
-
-
-async def test_the_first_person_administers(service: Service, visitor: Visitor) -> None:
-    secret = await invite_first(service.store, service.settings.environment, service.clock)
-    path, typed = f"/invitation/{secret}", {"name": "Ada", "login": "ada", "password": PASSWORD}
-    page = await visitor.get(path)
-    assert "You are the first person here, and become an administrator." in words(page)
-    for field, value in (("name", " "), ("login", "a b"), ("password", "short")):
-        refused = await visitor.post(path, **typed | {field: value})
-        assert refused.status_code == 400
-        assert f"{field.capitalize()}: expected" in words(refused)
-        assert PASSWORD not in refused.text
-    assert 'name="login" type="text" value="ada"' in refused.text
-    sent = [each.post(path, **typed) for each in (visitor, newcomer(service))]
-    assert sorted(each.status_code for each in await asyncio.gather(*sent)) == [303, 404]
-    assert (await sign_in(visitor, "ada")).status_code == 303
-    assert "Administrator" in words(await visitor.get("/people"))

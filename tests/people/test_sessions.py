@@ -11,7 +11,6 @@ from petstore.databases.schema import prune_all
 from petstore.events.store import Change
 from petstore.keys.model import Caller, digest
 from petstore.people.model import (
-    FIRST,
     INVITATION_LIFE,
     Account,
     Browser,
@@ -19,7 +18,6 @@ from petstore.people.model import (
     Session,
     known_browser,
 )
-from petstore.people.session_operations import invite_first
 from petstore.people.store import (
     MAX_SESSIONS,
     begin_session,
@@ -252,16 +250,6 @@ async def test_an_invitation_works_once_within_72_hours_in_its_environment(
     late = await store.write(create_invitation(Change(clock()), person_id))
     clock.advance(INVITATION_LIFE / SECOND)
     assert await invitee(grace, late) is None
-
-
-async def test_a_store_without_people_invites_the_first(
-    store: Store, clock: ManualClock, owner: Door
-) -> None:
-    link = await invite_first(store, "production", clock)
-    assert await invitee(owner, link) == FIRST
-    await add_active(store, clock)
-    assert await invitee(owner, link) is None
-    assert await invite_first(store, "production", clock) == ""
 
 
 async def test_ended_sessions_and_invitations_are_pruned(

@@ -20,7 +20,6 @@ from petstore.keys.model import SCOPES, Environment
 from petstore.keys.store import get_key, list_keys
 from petstore.people.model import Browser, Session
 from petstore.people.store import (
-    any_person,
     begin_session,
     find_account,
     find_account_by_login,
@@ -283,14 +282,6 @@ async def test_a_login_is_found_in_any_case_and_in_its_environment(
         assert await found(store, login, "staging") is None
     for other in ("", "käthe", f"{LOGIN} ", f"{LOGIN}\0", "x" * 100, LOGIN * 9):
         assert await found(store, other) is None
-
-
-async def test_a_store_has_people_of_each_environment(store: Store, clock: ManualClock) -> None:
-    await issue(store, clock)
-    assert not await read_unit(store, any_person("production"))
-    await add(store, clock)
-    assert await read_unit(store, any_person("production"))
-    assert not await read_unit(store, any_person("staging"))
 
 
 TABLES = ("api_keys", "people", "api_key_tokens", "events", "invitations")

@@ -53,7 +53,6 @@ def serve(ctx: click.Context, /, *, demo: bool, is_check: bool, **options: Any) 
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     # Imported where it is used, so that `petstore --help` is instant.
     from petstore.backends import in_store
-    from petstore.people.session_operations import invite_first
     from petstore.server.service import prepared_service
 
     prepared = None
@@ -64,18 +63,12 @@ def serve(ctx: click.Context, /, *, demo: bool, is_check: bool, **options: Any) 
                 from petstore.samples.demo import prepare_demo
 
                 prepared = in_store(settings.database, lambda store: prepare_demo(store, settings))
-            first = in_store(
-                settings.database, lambda store: invite_first(store, settings.environment)
-            )
-        announce(service.url, settings, prepared, first)
+        announce(service.url, settings, prepared)
         sys.exit(service.run(warnings_of(ctx)))
 
 
-def announce(address: str, settings: Settings, demo: "Demo | None", first: str = "") -> None:
-    """Print the URLs of a service at ``address``, and of a demo how to try it.
-
-    ``first`` is the secret of the link for the first person, empty if there are people.
-    """
+def announce(address: str, settings: Settings, demo: "Demo | None") -> None:
+    """Print the URLs of a service at ``address``, and of a demo how to try it."""
     # Imported where it is used, so that `petstore --help` is instant.
     from petstore.interface.documentation import Documentation
 
@@ -85,8 +78,8 @@ def announce(address: str, settings: Settings, demo: "Demo | None", first: str =
     else:
         click.echo("Docs are        not built: run `make docs` in the checkout, and start again")
     click.echo(f"Console is at   {address}/console")
-    if link := first or (demo.link if demo else ""):
-        click.echo(f"Sign in:        {address}/console/invitation/{link}")
+    if demo is not None and demo.link:
+        click.echo(f"Sign in:        {address}/console/invitation/{demo.link}")
     if settings.metrics_port:
         metrics = replace(settings, port=settings.metrics_port)
         click.echo(f"Metrics at      {metrics.listening_url}/metrics")

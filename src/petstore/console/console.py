@@ -2,7 +2,6 @@
 
 import logging
 from contextlib import ExitStack, suppress
-from functools import lru_cache
 from io import BytesIO
 from urllib.parse import urlsplit
 from weakref import finalize
@@ -106,7 +105,7 @@ class Console:
     def __init__(self, services: Services, bodies: BodyReader, public_url: str) -> None:
         self._services = services
         self._bodies = bodies
-        self._public_url = public_url
+        self._origin = _origin_of(public_url) if public_url else b""
         self._sessions = Sessions(services)
         self._templates = templates(services.time_zone)
         self._routes = Routes(HOME, PAGES)
@@ -145,7 +144,7 @@ class Console:
             raise _refusal(route, head)
         if page.method == "GET":
             return await self._admitted(page, request, receive)
-        _require_same_origin(head, self._public_url)
+        _require_same_origin(head, self._origin)
         try:
             return await self._admitted(page, request, receive)
         except _NOT_MENDED:
@@ -160,7 +159,10 @@ class Console:
                 await self._recognize_if_possible(request)
         else:
             try:
-                await self._recognize(request)
+                session = await request.find_session()
+                request.sessions.charge(session.caller, request.client)
+                if not request.is_refresh and await request.sessions.touch(session):
+                    request.renews_cookie = session.device.stays
             except NetworkNotAllowed as error:
                 return await sign_in_page(request, error.status, problem=sentence(error.message))
             except MissingKey:
@@ -225,12 +227,6 @@ class Console:
         with suppress(MissingKey, NetworkNotAllowed):  # uncharged: signing out always works
             await request.find_session()
 
-    async def _recognize(self, request: PageRequest) -> None:
-        session = await request.find_session()
-        request.sessions.charge(session.caller, request.client)
-        if not request.is_refresh and await request.sessions.touch(session):
-            request.renews_cookie = session.device.stays
-
     async def _ask_to_sign_in(
         self, page: ConsolePage, request: PageRequest, receive: Receive
     ) -> Response:
@@ -272,7 +268,7 @@ def _with_cookie(request: PageRequest, response: Response) -> Response:
     return replace(response, headers=[*response.headers, cookie])
 
 
-def _require_same_origin(request: Request, public_url: str) -> None:
+def _require_same_origin(request: Request, own: bytes) -> None:
     """Refuse a request that a page of another origin may have made.
 
     Browsers send ``Sec-Fetch-Site`` (Fetch Metadata) where the connection is secure, and ``Origin``
@@ -282,8 +278,10 @@ def _require_same_origin(request: Request, public_url: str) -> None:
     """
     site, origin = request.fields.get(_SITE), request.fields.get(b"origin")
     is_own = site == b"same-origin"
-    if origin is not None and (public_url or site is None):
-        is_own = site in (b"same-origin", None) and origin in _own_origins(request, public_url)
+    if origin is not None and (own or site is None):
+        host = request.fields.get(b"host", b"")
+        origins = (own,) if own else (b"http://" + host, b"https://" + host)
+        is_own = site in (b"same-origin", None) and origin in origins and bool(own or host)
     if not is_own:
         msg = "Origin: expected a request from a page of this console; open the console and repeat"
         raise CrossSiteRequest(msg)
@@ -295,14 +293,6 @@ def _may_lack_cookie(request: Request) -> bool:
     return site in (None, b"cross-site") and request.method in ("GET", "HEAD")
 
 
-def _own_origins(request: Request, public_url: str) -> tuple[bytes, ...]:
-    if public_url:
-        return (_origin_of(public_url),)
-    host = request.fields.get(b"host", b"")
-    return (b"http://" + host, b"https://" + host) if host else ()
-
-
-@lru_cache(maxsize=1)
 def _origin_of(url: str) -> bytes:
     scheme, netloc, *_ = urlsplit(url.lower())
     usual = ":443" if scheme == "https" else ":80"

@@ -5,7 +5,6 @@ what begins with a text is one range of its key, by the ids of the items.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
 from msgspec import Struct, json
@@ -29,8 +28,8 @@ MAX_SCANNED = 2_000
 """The most items that one page of a search looks at."""
 
 _CHUNK = 200
-# A statement for so many items may take some milliseconds, in which nothing else runs.
-_AT_ONCE = 10
+# A statement of so many takes some milliseconds, in which nothing else runs.
+_AT_ONCE = 1_000
 
 
 class WordIndex(NamedTuple, Generic[S]):
@@ -43,18 +42,15 @@ class WordIndex(NamedTuple, Generic[S]):
 
     def add(self, terms: Mapping[int, Collection[str]]) -> Iterator[Statement]:
         """Yield what adds the terms of items, by the id of each."""
-        items = iter(terms.items())
-        while some := dict(islice(items, _AT_ONCE)):
-            yield Statement(
-                f"INSERT INTO {self.table} SELECT term.value, CAST(item.key AS BIGINT) FROM"  # noqa: S608
-                " /*sqlite*/ json_each(?1) AS item, json_each(item.value) AS term"
-                " WHERE true /*end*/"
-                " /*pg json_each(CAST(?1 AS JSON)) AS item,"
-                " json_array_elements_text(item.value) AS term */ ON CONFLICT DO NOTHING",
-                (json.encode(some).decode(),),
-                deferrable=True,
-                name=f"insert_{self.table}",
-            )
+        some, size = dict[int, Collection[str]](), 0
+        for item_id, of_item in terms.items():
+            if size + len(of_item) > _AT_ONCE and some:
+                yield self._insert(some)
+                some, size = {}, 0
+            some[item_id] = of_item
+            size += len(of_item)
+        if some:
+            yield self._insert(some)
 
     def remove(self, item_id: int, terms: Collection[str]) -> Iterator[Statement]:
         if terms:
@@ -110,6 +106,17 @@ class WordIndex(NamedTuple, Generic[S]):
             if len(rows) < size:
                 return Page(items, None)
         return Page(items, last)
+
+    def _insert(self, terms: Mapping[int, Collection[str]]) -> Statement:
+        return Statement(
+            f"INSERT INTO {self.table} SELECT term.value, CAST(item.key AS BIGINT) FROM"  # noqa: S608
+            " /*sqlite*/ json_each(?1) AS item, json_each(item.value) AS term WHERE true /*end*/"
+            " /*pg json_each(CAST(?1 AS JSON)) AS item,"
+            " json_array_elements_text(item.value) AS term */ ON CONFLICT DO NOTHING",
+            (json.encode(terms).decode(),),
+            deferrable=True,
+            name=f"insert_{self.table}",
+        )
 
     async def _rarest(self, store: Reader, terms: Sequence[str], after: int) -> str:
         """Return the term of which the next items are the fewest, or the farthest apart."""

@@ -199,7 +199,11 @@ def undo(*, import_id: int, client: "Client", as_json: bool) -> None:
     """Delete the pets of an import, except those changed or ordered since."""
     while (response := client.imports.undo.raw(import_id)).value.waiting:
         pass
-    print_json(response.json()) if as_json else print_resource(response.json())
+    undone = response.json()
+    if as_json:
+        print_json(undone)
+    else:
+        print_resource({name: undone[name] for name in ("id", "deleted", "kept", "keptPets")})
 
 
 imports = SectionedGroup(

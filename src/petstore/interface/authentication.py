@@ -6,7 +6,7 @@ from petstore.http.messages import Request
 from petstore.interface.messages import require_admitted
 from petstore.keys.model import Caller, Scope
 from petstore.keys.store import ApiKeyCache
-from petstore.limits.minutes import MinuteLimiter
+from petstore.limits.memory import MinuteLimiter
 
 _CHALLENGE = 'Bearer realm="petstore"'
 _MISSING = {"WWW-Authenticate": _CHALLENGE}

@@ -21,7 +21,6 @@ _KEY = re.compile(
     r'[\x21\x23-\x7e][\x21-\x7e]{0,254}\Z|"((?:[\x21\x23-\x5b\x5d-\x7e]|\\["\\]){1,255})"\Z'
 )
 _ESCAPED = re.compile(r"\\(.)")
-_LOCATION = "location: "
 _REPLAYED = {"Idempotent-Replayed": "true"}
 _CONFLICTS: dict[str, type[Conflict]] = {error.code: error for error in Conflict.__subclasses__()}
 
@@ -120,9 +119,6 @@ def _replayed(request: IdempotentRequest, record: bytes) -> Result[Any]:
         raise _CONFLICTS[response.code](message, _REPLAYED)
     content = request.operation.success.content
     value = None if content is None else msgspec.json.decode(response.body, type=content)
-    return Result(value, is_replay=True, location=_location(response))
-
-
-def _location(response: Response) -> str:
-    lines = (line.decode("ascii") for line in response.headers)
-    return "".join(line.removeprefix(_LOCATION) for line in lines if line.startswith(_LOCATION))
+    prefix, lines = "location: ", (line.decode("ascii") for line in response.headers)
+    location = "".join(line.removeprefix(prefix) for line in lines if line.startswith(prefix))
+    return Result(value, is_replay=True, location=location)

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 from petstore.clock import Clock
 from petstore.errors import Overloaded, RateLimitExceeded
 from petstore.limits.decide import Budget
-from petstore.limits.minutes import MinuteLimiter
+from petstore.limits.memory import MinuteLimiter
 
 
 class Turns:

@@ -16,13 +16,10 @@ from petstore.domain.fields import VISIBLE, Id, patch_of, printable_text
 from petstore.domain.names import name_key
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.errors import BeyondOwnRights
-from petstore.keys.model import ROLES, Caller, Environment, Role, check_rights
+from petstore.keys.model import ROLES, Caller, Role, check_rights
 
 INVITATION_LIFE: Milliseconds = 72 * HOUR
 MAX_LOGIN = 64
-FIRST = 0
-"""The id of the first person of a store while they are only invited."""
-
 PersonState: TypeAlias = Literal["invited", "active", "disabled"]
 """Only an active person can sign in. One who is invited has no password yet."""
 
@@ -139,14 +136,6 @@ class Account(NamedTuple):
         if after.state != before.state:
             caller = replace(caller, revoked_at=now if after.state == "disabled" else None)
         return self._replace(caller=caller, login=after.login)
-
-
-def first_account(environment: Environment, now: Milliseconds) -> Account:
-    """Return the account that the first person of a store will have."""
-    caller = Caller(
-        *("", "enterprise"), id=FIRST, environment=environment, created_at=now, role="administrator"
-    )
-    return Account(caller)
 
 
 class Invitation(Struct, frozen=True, rename="camel"):

@@ -21,11 +21,9 @@ from petstore.errors import (
 from petstore.http.messages import Response
 from petstore.keys.model import ROLES, Role
 from petstore.people.model import (
-    FIRST,
     INVITATION_LIFE,
     Account,
     Person,
-    PersonCreate,
     PersonPatch,
     Session,
 )
@@ -240,16 +238,11 @@ async def _show_invitation(request: PageRequest) -> Response:
 async def _accept(request: PageRequest) -> Response:
     secret, password = request.parameter, request.form.raw("password")
     account = await request.sessions.find_invited(secret)
-    accepted = first = None
+    accepted = None
     if account is not None:
-        login = account.login
-        if account.caller.id == FIRST:
-            login = request.form.line("login")
-            typed = {"name": request.form.line("name"), "login": login, "role": "administrator"}
-            first = convert(typed, PersonCreate, InvalidBody)
-        check_password(password, login)
+        check_password(password, account.login)
         browser = browser_of(request)
-        accepted = await request.sessions.accept(secret, password, first, browser, request.id)
+        accepted = await request.sessions.accept(secret, password, browser, request.id)
     if accepted is None:
         msg = "the invitation has ended"
         raise NotFound(msg)
@@ -278,7 +271,6 @@ def _invitation_page(
         "invitation.html",
         status,
         account=account,
-        is_first=account is not None and account.caller.id == FIRST,
         problem=problem,
         is_typed=is_typed,
         stays=request.form.text("stays") if problem else is_phone(request.head),

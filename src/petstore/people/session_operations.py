@@ -4,35 +4,30 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from petstore.clock import MINUTE, Clock, Milliseconds, system_clock
-from petstore.databases.contract import Statement, Store, Unit, read_unit
+from petstore.clock import MINUTE, Milliseconds
+from petstore.databases.contract import Statement, Unit, read_unit
 from petstore.domain.networks import network_of
 from petstore.errors import InvalidBody, InvalidKey, MissingKey
-from petstore.events.model import OPERATOR, Author
+from petstore.events.model import Author
 from petstore.events.store import Change
 from petstore.interface.authentication import look_up, require_network
 from petstore.interface.messages import limit_reached, require_admitted
 from petstore.interface.operation import Services
-from petstore.keys.model import Caller, Environment, digest
+from petstore.keys.model import Caller, digest
 from petstore.keys.store import count_up_revision
 from petstore.limits.admission import PASSWORD, PASSWORD_OF_NETWORK
 from petstore.people.model import (
-    FIRST,
     FRESH,
     Account,
     Browser,
     Device,
     DeviceCookie,
-    PersonCreate,
     Session,
     login_digest,
 )
 from petstore.people.passwords import Passwords, check_password, has_length
 from petstore.people.store import (
-    add_person,
-    any_person,
     begin_session,
-    create_invitation,
     delete_invitations,
     end_session,
     end_sessions,
@@ -152,14 +147,12 @@ class Sessions:
         self,
         secret: str,
         password: str,
-        first: PersonCreate | None,
         browser: Browser,
         request_id: str,
     ) -> SignedIn | None:
         """Set the password of the person whom a link invites, and sign in; their sessions end.
 
-        A store without people gets the ``first`` one. The result is ``None`` if the link has no use
-        left.
+        The result is ``None`` if the link has ended.
         """
         hashed = await self._hash(password, goes_first=False)
         now, environment = self._services.clock(), self._environment
@@ -167,13 +160,8 @@ class Sessions:
         def accepted() -> Unit[SignedIn | None]:
             yield count_up_revision()
             account = yield from find_invited(secret, environment, now)
-            if account is None or (account.caller.id == FIRST) != (first is not None):
+            if account is None or not (yield from take_invitation(secret)):
                 return None
-            if not (yield from take_invitation(secret)):
-                return None
-            if first is not None:
-                added = yield from add_person(first, Change(now, OPERATOR), environment)
-                account = yield from read_person(added.person.id, environment)
             return (yield from _set_password(account, hashed, now, browser, request_id))
 
         return await self._store.write(accepted())
@@ -245,13 +233,6 @@ class Sessions:
         if len(await self.devices(session.caller.id)) > 1:  # else anyone could wake all long polls
             unit = end_sessions(session.caller.id, kept=session.device.digest)
             await self._store.write(unit)
-
-
-async def invite_first(store: Store, environment: Environment, clock: Clock = system_clock) -> str:
-    """Return the secret of a link for the first person of a store, empty if it has people."""
-    if await read_unit(store, any_person(environment)):
-        return ""
-    return await store.write(create_invitation(Change(clock()), FIRST))
 
 
 def _require_session(digest: bytes, now: Milliseconds) -> Unit[Caller]:

@@ -24,7 +24,6 @@ from petstore.events.store import Change
 from petstore.keys.model import ROLES, Caller, Environment
 from petstore.keys.store import begin_change, count_up_revision, find_key, new_caller
 from petstore.people.model import (
-    FIRST,
     INVITATION_LIFE,
     MAX_LOGIN,
     Account,
@@ -37,7 +36,6 @@ from petstore.people.model import (
     Session,
     check_role,
     expiry,
-    first_account,
 )
 
 MAX_SESSIONS = 100
@@ -67,11 +65,6 @@ def find_account_by_login(
     rows = yield Statement(sql, (key,), name="select_account_by_login")
     account = account_of(rows[0]) if rows and is_login and "\0" not in login else None
     return account if account and environment in (account.caller.environment, None) else None
-
-
-def any_person(environment: Environment) -> Unit[bool]:
-    sql = "SELECT 1 FROM people WHERE environment = ?1 LIMIT 1"
-    return bool((yield Statement(sql, (environment,), name="select_any_person")))
 
 
 def account_of(row: Row) -> Account:
@@ -344,10 +337,7 @@ def create_invitation(change: Change, person_id: int) -> Unit[str]:
 
 
 def find_invited(secret: str, environment: Environment, now: Milliseconds) -> Unit[Account | None]:
-    """Return whom a link invites, who has the id ``FIRST`` in a store without people.
-
-    The result is ``None`` if the link has no use left.
-    """
+    """Return whom a link invites, ``None`` if it has ended."""
     rows = yield Statement(
         "SELECT person_id, kind, caller_id, credential FROM invitations"
         " WHERE digest = ?1 AND expires_at > ?2",
@@ -361,9 +351,6 @@ def find_invited(secret: str, environment: Environment, now: Milliseconds) -> Un
         maker = yield from _find_caller(kind, maker_id, credential, now)
         if maker is None or "keys:admin" not in maker.scopes:
             return None
-    if person_id == FIRST:
-        has_people = yield from any_person(environment)
-        return None if has_people else first_account(environment, now)
     account = yield from find_account(person_id)
     if account is None or account.caller.state(now) != "active":
         return None

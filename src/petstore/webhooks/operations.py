@@ -121,10 +121,6 @@ async def _update(context: Context, call: Call[WebhookPatch, None]) -> Result[We
     return await change(context, change_webhook(context.change, call.path_id, patch))
 
 
-async def _delete(context: Context, call: Call[None, None]) -> Result[None]:
-    return await change(context, delete_webhook(context.change, call.path_id))
-
-
 async def _rotate(context: Context, call: Call[SecretRotation, None]) -> Result[WebhookWithSecret]:
     show = partial(_with_secret, context.services.webhook_secret.read())
     unit = rotate_webhook(context.change, call.path_id, call.body.grace_seconds * SECOND)
@@ -237,10 +233,9 @@ OPERATIONS = (
         body_example={"enabled": True},
         errors=(InvalidWebhookUrl, NotOwner),
     ),
-    _RESOURCE.row(
-        *("deleteWebhook", "DELETE", _ONE, "Delete a webhook"),
+    _RESOURCE.delete(
+        delete_webhook,
         "Deletes a webhook. Its pending deliveries are not sent.",
-        *(_delete, Success(204, "The webhook is deleted.")),
         errors=(NotOwner,),
     ),
     _RESOURCE.row(

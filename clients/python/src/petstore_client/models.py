@@ -429,11 +429,11 @@ class Import(Versioned, frozen=True, kw_only=True):
     file_name: str  # The name of the file, perhaps empty.
     encoding: str  # What the file was read as, such as ``UTF-8``.
     # ``open`` until the first run, ``running`` while rows are waiting, then ``finished``;
-    # ``undone`` from the first call of ``undo_import`` on.
+    # ``undone`` from the first call of ``imports.undo`` on.
     state: ImportState | str
     rows: int  # How many rows the file has.
     # Rows that are still to be added; of an undone import, pets still to be looked at. Call
-    # ``run_import`` or ``undo_import`` until it is 0.
+    # ``imports.run`` or ``imports.undo`` until it is 0.
     waiting: int
     added: int  # Pets that were added.
     refused: int  # Rows that were refused.

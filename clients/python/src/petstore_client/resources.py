@@ -347,7 +347,7 @@ class Imports(Resource[D]):
 
         Adds the pets of the next rows, for about a second. Call it until ``waiting`` is 0. Each row
         costs a request of the day of your key, the first one that of the call. Rows that cannot be
-        added are refused; ``get_import_refused`` says why. Your key needs the scope ``pets:write``.
+        added are refused; ``imports.refused`` says why. Your key needs the scope ``pets:write``.
         Raises ``ImportClosed``.
         """
         return called(Import, "POST", "/imports/{import_id}/run", locals())
@@ -729,7 +729,7 @@ class Keys(Resource[D]):
     def usage(self, key_id: int) -> Call[Usage]:
         """Get the usage of a key.
 
-        Returns the usage of any key, as ``get_usage`` does for the key of the request. Your key
+        Returns the usage of any key, as ``usage.get`` does for the key of the request. Your key
         needs the scope ``keys:admin``.
         """
         return called(Usage, "GET", "/keys/{key_id}/usage", locals())
@@ -904,7 +904,7 @@ class Webhooks(Resource[D]):
         """Change a webhook.
 
         Changes the fields in the body (RFC 7396). A webhook that is enabled again resumes with the
-        events from now on. ``recover_webhook`` sends those that it missed. With the scope
+        events from now on. ``webhooks.recover`` sends those that it missed. With the scope
         ``keys:admin`` you can disable the webhooks of others. Your key needs the scope
         ``webhooks:write``. Raises ``InvalidWebhookUrl`` or ``NotOwner`` or ``OutcomeUnknown``.
 

@@ -384,7 +384,7 @@ CREATE TABLE console_sessions (
 CREATE INDEX console_sessions_by_end ON console_sessions (expires_at);
 CREATE INDEX console_sessions_by_caller ON console_sessions (caller_id, used_at);
 
--- Links that set a password, once. person_id is 0 for the first person of a store. They end with the
+-- Links that set a password, once. They end with the
 -- credential of the caller who made them, as sessions do; the operator has none.
 CREATE TABLE invitations (
     digest BLOB PRIMARY KEY,
