@@ -132,6 +132,7 @@ async def test_a_category_deleted_by_someone_else_is_told(staff: Visitor, other:
     refused = await press(staff, page, "Save", name="Hounds")
     assert refused.status_code == 404
     assert "Dogs, category 1, was deleted" in words(refused)
+    assert "Your changes were not saved: Name: Hounds" in words(refused)
 
 
 async def rows(visitor: Visitor) -> list[str]:

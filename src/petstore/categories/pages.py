@@ -114,7 +114,8 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
     try:
         found = await _get(request)
     except NotFound as gone:
-        return deleted_page(request, await history_of(request, f"category/{request.path_id}"), gone)
+        history = await history_of(request, f"category/{request.path_id}")
+        return deleted_page(request, history, gone, _FORM)
     now = _FORM.texts(found.value)
     form = _FORM.shown(now, found.version, request.form, error)
     return request.page(

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from msgspec import UNSET, json
 
 from petstore.clock import Milliseconds, milliseconds
+from petstore.console.forms import FieldSet
 from petstore.console.numbers import money_in_words
 from petstore.console.page import HOME, PageRequest, Undo
 from petstore.console.templates import shown_time
@@ -165,15 +166,27 @@ def _request_of(event: PastEvent) -> object:
     return event.actor, event.request_id, "pet.updated" if is_move else event.type
 
 
-def deleted_page(request: PageRequest, history: History, gone: NotFound) -> Response:
-    """Return the page of a resource that is gone, if it ever was: then its history is kept."""
+def deleted_page(
+    request: PageRequest, history: History, gone: NotFound, fields: FieldSet
+) -> Response:
+    """Return the page of a resource that is gone, if it ever was: then its history is kept.
+
+    It shows what was typed to change the resource meanwhile.
+    """
     if not history.lines:
         raise NotFound(gone.message)
     path = request.home + request.head.path.removeprefix(HOME)
     name = history.resource.replace("/", " ")
     called = history.last.data.get("name", "") if history.last else ""
+    unsaved = {fields.labels[key]: text for key, text in fields.edit(request.form).changes.items()}
     return request.page(
-        "gone.html", error=gone, history=history, path=path, name=name, called=called
+        "gone.html",
+        error=gone,
+        history=history,
+        path=path,
+        name=name,
+        called=called,
+        unsaved=unsaved,
     )
 
 

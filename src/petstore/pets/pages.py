@@ -212,7 +212,7 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
         event = history.last
         if event is not None and event.type == "pet.deleted" and request.may("createPet"):
             history = history.with_undo(_again(converted(event.data, Pet)))
-        return deleted_page(request, history, gone)
+        return deleted_page(request, history, gone, FORM)
     pet: Pet = found.value
     now = FORM.texts(pet)
     latest = await latest_order(request, pet) if pet.status == "pending" else None
