@@ -137,6 +137,13 @@ async def test_a_page_of_one_word_reads_one_row_more_than_it_shows(store: Store)
     assert (reader.rows, reader.statements) == (21, 1)
 
 
+async def test_letters_between_two_lengths_of_the_index_are_compared(store: Store) -> None:
+    await add(store, ["Belladonna", "Belle", "Bella", "Bellamy"])
+    assert await found(store, "bella") == [1, 3, 4]
+    assert await walk(store, "bella", limit=1) == [[1], [3], [4]]
+    assert await found(store, "bellado") == [1]
+
+
 # The index follows every change
 
 
