@@ -153,7 +153,7 @@ def require_secret(settings: Settings) -> None:
         raise SettingError(msg)
 
 
-# How often the feed is looked at while somebody waits: a query costs more on PostgreSQL.
+# How often the feed is looked at while a client waits: a query costs more on PostgreSQL.
 _FEED_SECONDS = (0.02, 0.05)
 
 

@@ -33,7 +33,7 @@ class SingleFlight(Generic[K, R]):
     def _end(self, key: K, call: asyncio.Task[R]) -> None:
         del self._calls[key]
         if not call.cancelled():
-            call.exception()  # retrieved, even if nobody still waits for it
+            call.exception()  # retrieved, even if no caller still waits for it
 
 
 class Batcher(Generic[T, R]):

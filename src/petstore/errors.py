@@ -152,7 +152,7 @@ class LastAdministrator(Conflict, code="last_administrator"):
 
 
 class PersonDisabled(Conflict, code="person_disabled"):
-    """The person is disabled, so nobody can invite them."""
+    """The person is disabled, so they cannot be invited."""
 
 
 class TooManyWebhooks(Conflict, code="too_many_webhooks"):

@@ -55,8 +55,8 @@ class LogEvent:
 class RequestLine(msgspec.Struct, kw_only=True, gc=False):
     """What is known of a request at its end: to log it, to count it and to trace it.
 
-    docs/logs.md describes each member. ``key`` is the id of the API key, never the token, and
-    ``person`` that of a person in the console. ``login`` is the digest of a login that did not sign
+    docs/logs.md describes each member. ``key`` is the id of the API key, never the token;
+    ``person`` is a person's in the console. ``login`` is the digest of a login that did not sign
     in. ``route`` is a template, never the path. The log sets ``time``.
     """
 

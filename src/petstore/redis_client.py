@@ -26,7 +26,7 @@ _SLICES = 7
 # Bounded, so that a round trip is short whatever many processes send at once: a script runs some
 # 20 µs on the server for each key.
 _MAX_BATCH = 256
-# While a command runs, the server serves nobody else.
+# While a command runs, the server serves no other client.
 _KEYS_AT_ONCE = 32
 
 # So that a firewall does not forget an idle connection; not every system has the options.
@@ -102,7 +102,7 @@ async def _timeout(seconds: float) -> AsyncIterator[None]:
     """End the block with ``TimeoutError`` after ``seconds``.
 
     The time runs in slices, and the process reads between them. While it is too busy to read, the
-    next slice does not begin, so a late process does not take its own delay for that of Redis.
+    next slice does not begin, so a late process does not take its own delay for Redis's.
     """
     loop = asyncio.get_running_loop()
     left, length = _SLICES, seconds / _SLICES

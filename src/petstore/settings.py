@@ -278,7 +278,7 @@ class Settings:
     drain_timeout: float = _setting(
         0,
         "How long the service keeps serving after a stop signal, with 503 at /readyz and a closed"
-        " connection after each response, so that a balancer sends clients elsewhere.",
+        " connection after each response, so that a load balancer sends clients elsewhere.",
         ge=0,
         le=3600,
     )
@@ -295,7 +295,7 @@ class Settings:
     buffer_bytes: int = _setting(
         32 * 1024 * 1024,
         "The memory of each process for unfinished requests and unread responses; beyond it"
-        " those of the client address that holds most get 503 or are closed.",
+        " the ones of the client address that has most get 503 or are closed.",
         ge=1024 * 1024,
         le=2**40,
     )
@@ -464,7 +464,7 @@ def check_database(database: str) -> None:
 
 def sqlite_path(database: str) -> Path:
     scheme, separator, path = database.partition(":///")
-    # In SQLite, :memory: is a database that nobody else sees.
+    # In SQLite, :memory: is a database that no other process sees.
     _require(
         scheme == "sqlite" and separator and path not in ("", ":memory:") and _is_utf_8(path),
         "database: expected sqlite:///relative.db, sqlite:////absolute.db"

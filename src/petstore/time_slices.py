@@ -24,7 +24,7 @@ class Rounds:
         self._loop = loop
         self._at_once = at_once
         self._waiting: deque[Callable[[], object]] = deque()
-        self.is_free = True  # whether nobody waits, and nobody has continued in this round
+        self.is_free = True  # whether no task waits, and none has continued in this round
 
     def add(self, resume: Callable[[], object]) -> None:
         """Call ``resume`` in a later round, after all that already wait."""
@@ -55,7 +55,7 @@ class TimeSlices:
 
     Without a number that is a millisecond. However much such work there is at a time, the loop
     reads between two slices. Work that others wait for, as they do for a lock, does not queue: it
-    goes on in the next round.
+    continues in the next round.
 
     In a thread it would disturb others more: Python lets a busy thread run for 5 ms whenever the
     loop waits for the interpreter, after each system call.

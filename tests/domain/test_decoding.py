@@ -177,6 +177,12 @@ def test_any_bytes_are_a_pet_or_an_invalid_body(text: bytes) -> None:
 
 
 @explored(50)
+@given(json_values | pet_like_values)
+def test_any_json_is_a_pet_or_an_invalid_body(value: Any) -> None:
+    assert_pet_or_invalid_body(json.dumps(value, ensure_ascii=False).encode())
+
+
+@explored(50)
 @given(pet_like_values, st.data())
 def test_any_damage_to_a_body_leaves_a_pet_or_an_invalid_body(
     value: Any, data: st.DataObject

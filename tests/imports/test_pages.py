@@ -46,6 +46,7 @@ async def test_a_category_in_the_singular_means_the_one_in_the_plural(staff: Vis
     path = await preview(staff, "name,category\nBella,dog\nMia,Wolf\n")
     page = await staff.get(path)
     assert "1 pet to add, 1 row to skip." in words(page)
+    assert "Status: rows without one become available" in words(page)
     form = form_to(page, f"{path}/run").fields
     assert (form["category.dog"], form["category.Wolf"]) == ("1", "")
     await staff.submit(path, **form | {"category.dog": ""})

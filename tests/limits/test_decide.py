@@ -383,6 +383,14 @@ def test_an_earlier_unban_does_not_lift_a_later_ban() -> None:
     assert caller.ask().verdict == "banned"
 
 
+def test_an_unban_does_not_lift_a_later_ban() -> None:
+    caller = refused_all_day()
+    caller.unbanned_at = caller.clock()
+    get_banned(caller)
+    assert caller.ask().verdict == "banned"
+    assert caller.state.banned_at > caller.unbanned_at > NEVER
+
+
 def test_the_strikes_and_the_lengths_of_bans_are_settings() -> None:
     rules = BanRules(
         min_strikes=2,
@@ -443,3 +451,13 @@ def test_a_refused_charge_describes_the_day_even_if_the_minute_has_less_left() -
     day = caller.ask().day
     assert caller.charge(10).described == day
     assert caller.charge(5).described.limit == 1
+
+
+def test_a_ban_refuses_a_charge_until_an_unban_after_it() -> None:
+    caller = refused_all_day()
+    caller.unbanned_at = caller.clock()
+    caller.charge(0)
+    get_banned(caller)
+    assert caller.charge(0).verdict == "banned"
+    caller.unbanned_at = caller.clock()
+    assert caller.charge(0).verdict == "admitted"

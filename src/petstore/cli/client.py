@@ -42,7 +42,7 @@ INTERRUPTED = 130
 
 _MAX_WAIT_SECONDS = 600
 _MAX_RETRIES = 3
-# Nobody needs to hear of a shorter wait.
+# A shorter wait is not worth a message.
 _NOTABLE_SECONDS = 0.5
 BOM = "\ufeff"
 """What a file begins with, so that spreadsheets see that it is in UTF-8."""

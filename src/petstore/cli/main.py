@@ -55,7 +55,7 @@ class Petstore(SectionedGroup):
         """Find the command, and refuse mistyped variables unless help is wanted."""
         name, command, rest = super().resolve_command(ctx, args)
         ctx.obj = command, [*rest]  # for `invoke`; parsing consumes the arguments
-        # A shell that completes a line has nobody to tell.
+        # A shell that completes a line shows no errors.
         if not ctx.resilient_parsing and set(ctx.help_option_names).isdisjoint(rest):
             refuse_mistyped(ctx, self)
         return name, command, rest

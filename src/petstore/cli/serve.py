@@ -148,7 +148,7 @@ def _check(settings: Settings) -> int:
     *("database", "webhook_network", "metrics_port", "log_format"),
     database_connections="Connections to PostgreSQL.",
     database_timeout="A read or a change that takes the database longer is tried again.",
-    environment="Whose webhooks: those of production or of staging keys.",
+    environment="Whose webhooks: of production or of staging keys.",
     secret_file=(  # noqa: S106 - a help text
         "The file with the master secret of all webhooks. Default: with SQLite, the database's name"
         " with .secret at its end. PostgreSQL needs it."

@@ -58,7 +58,7 @@ _ASSETS = f"{HOME}/assets/"
 _SITE = b"sec-fetch-site"
 # Bytes a second: lines of phones are often no faster.
 _SLOWEST = 65_536
-# Bytes of a form of somebody who is not signed in: thousands may wait with one for a password.
+# Bytes of a form of a person who is not signed in: thousands may wait with one for a password.
 _MAX_OF_STRANGERS = 16_384
 # Bytes of a form whose sender is beyond a limit, or unknown while the database is unreachable: it
 # must not cost much more than a refusal.
@@ -272,8 +272,8 @@ def _require_same_origin(request: Request, own: bytes) -> None:
     """Refuse a request that a page of another origin may have made.
 
     Browsers send ``Sec-Fetch-Site`` (Fetch Metadata) where the connection is secure, and ``Origin``
-    with every form. The origin of the console is that of the ``public_url``. Where the operator has
-    named none, it is that of the ``Host``, by http or by https: a proxy may end TLS. Then a proxy
+    with every form. The origin of the console is the ``public_url``'s. Where the operator has
+    named none, it is the ``Host``'s, by http or by https: a proxy may end TLS. Then a proxy
     may also have replaced the ``Host``, so ``Sec-Fetch-Site`` alone counts if it is there.
     """
     site, origin = request.fields.get(_SITE), request.fields.get(b"origin")

@@ -41,7 +41,7 @@ _PATH = "again"
 # What a form has for the service, beside what a person types.
 _UNSEEN = re.compile(r"once|again|version|seen|until|back|chosen|was_.*")
 _ISOLATE, _END_ISOLATE = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
-# What would end the isolate around a text, or go on after it: isolates of its own, and the ends of
+# What would end the isolate around a text, or continue it: isolates of its own, and the ends of
 # paragraphs (class B of UAX #9).
 _BEYOND_ISOLATES = dict.fromkeys(range(0x2066, 0x206A), "") | dict.fromkeys(
     map(ord, "\n\r\x1c\x1d\x1e\x85\u2029"), " "
@@ -253,11 +253,11 @@ def _pairs(form: Form) -> list[tuple[str, str]]:
 
 
 Texts: TypeAlias = Mapping[str, str]
-"""The texts of the fields of a form, by their names. Those of a list are joined by spaces."""
+"""The texts of the fields of a form, by their names. Texts of a list are joined by spaces."""
 
 Control: TypeAlias = Literal["input", "text", "choice", "moment", "box", "boxes", "lines"]
 """How a field is filled in: a ``text`` may have line breaks, an ``input`` has none. A form does not
-send a ``box`` or ``boxes`` that nobody checked."""
+send a ``box`` or ``boxes`` that is not checked."""
 
 _OPENED = "was_"
 _OWN_PASSWORD = {"current": "Your own password"}
@@ -266,10 +266,10 @@ _OWN_PASSWORD = {"current": "Your own password"}
 class Field(NamedTuple):
     """A field of a form.
 
-    ``name`` is that of the member of the body. ``label`` is what pages call it; the form itself may
+    ``name`` is the field of the body. ``label`` is what pages call it; the form itself may
     say more in a ``caption``. ``show`` returns its text for a resource, or else the member is the
     text. ``parse`` returns the member of the body, ``None`` to leave it out or to remove it.
-    ``attributes`` are those of an input in HTML.
+    ``attributes`` are attributes of an input in HTML.
     """
 
     name: str
@@ -327,7 +327,7 @@ class Edit(NamedTuple):
 class ShownForm(NamedTuple):
     """A form as a page shows it: what it was ``opened`` with, and what it has now.
 
-    ``version`` is that of the resource that it changes. After a conflict it has what is there now
+    ``version`` is of the resource that it changes. After a conflict it has what is there now
     with what the person changed of it, and ``differences`` say what others changed. ``problem`` is
     any other refusal.
     """

@@ -214,7 +214,7 @@ async def is_by_order(request: PageRequest, event: PastEvent) -> bool:
 
 
 async def _orders_before(request: PageRequest, events: Iterable[PastEvent]) -> dict[int, PastEvent]:
-    """Return the events of orders that changed pets, by the sequences of those of the pets."""
+    """Return the events of orders that changed pets, by the sequences of the events of the pets."""
     pets = {each.sequence: each for each in events}
     found = await orders_at(request.services.store, [sequence - 1 for sequence in pets])
     orders = {each.sequence + 1: past_event(each) for each in found}
@@ -248,7 +248,7 @@ def _id_of(author: str) -> int:
     return int(author.partition("/")[2] or 0)
 
 
-# Events in words: what was done, as a sentence goes on after a name
+# Events in words: what was done, as a sentence continues after a name
 
 _LABELS = {
     "categoryId": "category",

@@ -203,7 +203,7 @@ class ConsolePage:
     """A page of the console. ``path`` is relative to ``HOME``.
 
     It is for those who may carry out the operation ``needs`` here, or for everybody. If its handler
-    raises an error that the person can mend, ``refused`` makes the page, which has what was typed
+    raises an error that the person can fix, ``refused`` makes the page, which has what was typed
     and what is wrong with it; if it ``signs_in``, after every error. A ``public`` page
     needs no session.
     ``max_bytes`` is the maximum size of a form that it takes. One that ``has_file`` receives, sends
@@ -241,7 +241,7 @@ class PageRequest(Struct):
 
     ``path_id`` is 0 where the path has no parameter, and ``child_id`` where it has no second one.
     ``form`` has the fields of the query, or of the body of a POST. A ``refresh`` is a request that
-    the page makes by itself. Public pages have no ``session``. ``cursor`` is the position in the
+    the page makes itself. Public pages have no ``session``. ``cursor`` is the position in the
     feed of events before the page was read; only a page that a person opens has one.
 
     For the log, ``signed_in`` is who is signed in or just did, and ``guessed`` the digest of a
@@ -368,7 +368,7 @@ class PageRequest(Struct):
 
         ``query`` and ``body`` are as in the interface; values of ``None`` are left out of a query.
         It is about the resource of the path, and changes the ``version`` that the form has, if no
-        other is given. A POST with the same ``once``, which is that of its form if no other is
+        other is given. A POST with the same ``once``, which is its form's if no other is
         given, and the same body is executed once (``Idempotency-Key``): the second click of two
         waits for the first. A form that was sent, and then changed, is another request.
         """
@@ -453,8 +453,8 @@ class PageRequest(Struct):
         error: PetstoreError | None = None,
         **context: Any,
     ) -> Response:
-        """Return a page from its template. The status is that of the ``error``, if there is one."""
-        # Without a session there is no secret: anybody could have made the notice up.
+        """Return a page from its template. An ``error`` sets the status."""
+        # Without a session there is no secret: anyone could have made the notice up.
         is_told = self.session is not None and not self.is_refresh
         signed = cookie_of(self.head, _NOTICE, self.root) if is_told else ""
         shown = {

@@ -35,7 +35,7 @@ _SIGN_IN = "/sign-in"
 _KEY = "key"
 _LOGGED_BYTES = 4
 _LEFT = "signed-out"
-# Anybody can lead here. So the texts are none of theirs, and true: there is no session.
+# Anyone can lead here. So the texts are none of theirs, and true: there is no session.
 _LEFT_BY = {
     "true": "You are signed out.",
     "rotated": "The old token has ended, and this session with it. Sign in with the new token.",
@@ -92,7 +92,7 @@ def to_sign_in(request: PageRequest) -> Response:
 
 
 def arrival_page(request: PageRequest) -> Response:
-    """Return a page that goes on by itself: to that request the browser adds the cookie."""
+    """Return a page that continues automatically: to that request the browser adds the cookie."""
     return request.page("arrival.html", target=_sign_in_address(request))
 
 

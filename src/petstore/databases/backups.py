@@ -25,7 +25,7 @@ _TIMEOUT = 10_000
 
 def back_up(database: Path, backup: Path, on_progress: OnProgress) -> None:
     """Write what is in ``database`` now to the file ``backup``, while others use it."""
-    # A link is replaced: somebody else may have put it there.
+    # A link is replaced: another user may have put it there.
     path = backup.parent.resolve() / backup.name
     _replace(path, database, on_progress, as_newest=False)
 
@@ -60,7 +60,7 @@ def _replace(path: Path, source: Path, on_progress: OnProgress, *, as_newest: bo
             with unusable(source, part):
                 _copy(source, part, on_progress, as_newest=as_newest)
             os.fsync(file.fileno())
-            # SQLite would take an old log for that of the new file.
+            # SQLite would take an old log for the new file's.
             for ending in (LOG, INDEX, "-journal"):
                 path.with_name(path.name + ending).unlink(missing_ok=True)
             sync_names(path.parent)

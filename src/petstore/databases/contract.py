@@ -60,7 +60,7 @@ transaction, and a test can drive it by hand.
 
 
 def mapped(unit: Unit[S], function: Callable[[S], T]) -> Unit[T]:
-    """Return a unit of work with another result: what ``function`` makes of that of ``unit``."""
+    """Return a unit of work with another result: what ``function`` makes of ``unit``'s."""
     return function((yield from unit))
 
 

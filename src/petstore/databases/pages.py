@@ -150,7 +150,7 @@ def _page_sql(
     """Return the SELECT of a page.
 
     Its parameters are the values of ``filters``, the id to start after, that to end before and the
-    value of the column ``below``, and that of ``limit``.
+    value of the column ``below``, and the value of ``limit``.
     """
     numbers: dict[str, list[int]] = {}
     number = 1

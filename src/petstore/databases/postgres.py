@@ -58,7 +58,7 @@ _TAKING_IDS = 0.8  # the part of the timeout of a change that taking its ids may
 class Deferred(Struct, gc=False):
     """Statements that waited, as one: SQL in PostgreSQL's form, and its parameters.
 
-    Once nobody waits for it any more, it ``is_withdrawn``.
+    Once no caller waits for it, it ``is_withdrawn``.
     """
 
     sql: str
@@ -100,7 +100,7 @@ class UnitInProgress(Generic[T]):
             await connection.fetch(deferred.sql, *deferred.parameters)
 
     async def run(self, connection: Connection, statement: Statement) -> None:
-        """Run all that waits, then ``statement``, which may not, and go on to the next one."""
+        """Run all that waits, then ``statement``, which may not, and continue with the next one."""
         await self.run_deferred(connection)
         try:
             rows = await fetch(connection, statement)

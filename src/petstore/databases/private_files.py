@@ -118,7 +118,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class SecretFile:
-    """The file at ``path``, read once. If nobody else can have made it, the service may."""
+    """The file at ``path``, read once. If no other user can have made it, the service may."""
 
     def __init__(self, path: Path | None, *, may_create: bool) -> None:
         self._path = path

@@ -235,7 +235,7 @@ class SqliteConnections:
         return LostFiles(self.lost)
 
     def _checkpoint(self) -> str:
-        """Empty the log, too: nobody may take it for the log of another database."""
+        """Empty the log, too: no process may take it for the log of another database."""
         ends = time.monotonic() + self.timeout / 2 / SECOND
         self.writer.set_busy_timeout(_READER_TIMEOUT)
         while True:

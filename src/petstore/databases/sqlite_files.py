@@ -79,7 +79,7 @@ class OpenFiles:
                 raise Unavailable(msg)
         finally:
             if are_shared and _identity(self.log) != before[1]:
-                # SQLite has just made it, and nobody may take it for the log of the others.
+                # SQLite has just made it, and no process may take it for the log of the others.
                 Path(self.log).unlink(missing_ok=True)
             fcntl.flock(self._descriptor.number, fcntl.LOCK_UN)
 
@@ -131,7 +131,7 @@ class OpenFiles:
         return _locked_by(self._descriptor.number, DATABASE_LOCKS)
 
     def _obstacle(self) -> str:
-        """Say why nobody may open the files now: by another name, others have old ones open."""
+        """Say why no process may open the files now: by another name, others have old ones open."""
         if self._descriptor.users > 1:
             return ""
         user, index_user = self._user(), self._index_user()
@@ -203,7 +203,7 @@ def has_lock(descriptor: int) -> bool:
 
 def _locked_by(descriptor: int, lock: tuple[int, int]) -> int | None:
     """Return the id of another process that has a lock on these bytes; 0 of another container."""
-    if sys.platform == "linux":  # pragma: no branch - the layout of flock is that of Linux
+    if sys.platform == "linux":  # pragma: no branch - flock has the layout of Linux
         wanted = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, *lock, 0)
         kind, *_, pid = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, wanted))
         if kind != fcntl.F_UNLCK:

@@ -64,7 +64,7 @@ class WordIndex(NamedTuple, Generic[S]):
             )
 
     def replace(self, item_id: int, before: str, after: str) -> Unit[None]:
-        """Change the words of an item from those of a text to those of another one; "" has none."""
+        """Change the words of an item from one text's to another text's; "" has none."""
         old, new = (dict.fromkeys(terms_of(text) if text else ()) for text in (before, after))
         yield from self.remove(item_id, old.keys() - new)
         if added := new.keys() - old:

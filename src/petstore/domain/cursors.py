@@ -17,7 +17,7 @@ MAX_COUNTED = 10_000
 class CursorForm(Generic[P]):
     """How the positions in one order of a list are written: each has one cursor of this form.
 
-    ``pattern`` is the regular expression of a whole cursor, and ``max_length`` that of the longest.
+    ``pattern`` is the regular expression of a whole cursor, and ``max_length`` of the longest.
     """
 
     def __init__(

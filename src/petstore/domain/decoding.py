@@ -69,7 +69,7 @@ def decode_json(text: bytes, into: type[T]) -> T:
 
     First the whole text is checked and split into members. So invalid text is refused anywhere,
     the last of duplicate members counts even if an earlier one is invalid, and nothing is decoded
-    that nobody reads.
+    that no one reads.
     """
     if get_origin(into) is list:
         return cast("T", _decode_items(text, *get_args(into)))
@@ -92,7 +92,7 @@ def decode_json(text: bytes, into: type[T]) -> T:
 def at_places(reasons: Iterable[tuple[int, str]]) -> str:
     """Return why items of a list were refused, each reason behind the places that have it.
 
-    A reason names a field or the body, as those of ``decode_json`` do.
+    A reason names a field or the body, as in ``decode_json``.
     """
     places: dict[tuple[str, str], list[str]] = {}
     for place, reason in reasons:
@@ -103,7 +103,7 @@ def at_places(reasons: Iterable[tuple[int, str]]) -> str:
 
 
 def convert(values: Mapping[str, Any], into: type[T], error: type[PetstoreError]) -> T:
-    """Convert values by their names, such as those of a form, to the struct ``into``.
+    """Convert values by their names, such as fields of a form, to the struct ``into``.
 
     A value may be the error that its text led to.
     """

@@ -3,7 +3,7 @@
 from typing import Literal, NamedTuple, TypeAlias
 
 UNLIMITED = 2**31 - 1
-"""The reported limit of a window without one; nobody can reach it."""
+"""The reported limit of a window without one; no key can reach it."""
 
 PlanName: TypeAlias = Literal["free", "pro", "business", "enterprise"]
 
@@ -28,7 +28,7 @@ PLANS: dict[PlanName, Limits] = {
 
 
 def limits_of(plan: PlanName, per_minute: int | None, per_day: int | None) -> Limits:
-    """Return the limits of a key: those of its plan, or of the key itself on Enterprise."""
+    """Return the limits of a key: its plan's, or of the key itself on Enterprise."""
     granted = PLANS[plan]
     return Limits(
         granted.per_minute if per_minute is None else per_minute,

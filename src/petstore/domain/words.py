@@ -93,7 +93,7 @@ def whole_term(name: str) -> str:
 async def terms_of_each(names: Iterable[str]) -> dict[str, list[str]]:
     """Return the terms of many names.
 
-    Those of a hundred long names take a while, so others run in between.
+    The words of a hundred long names take a while, so others run in between.
     """
     slices, terms = TimeSlices(), dict[str, list[str]]()
     for name in names:

@@ -45,7 +45,7 @@ class PageRange(NamedTuple):
     def of(cls, kind: str, ids: range, *filters: object) -> "PageRange":
         """Return the extent of a page of resources of this ``kind``.
 
-        ``filters`` are those of the list, unset ones too: status and category of pets, status
+        ``filters`` are the filters of the list, unset ones too: status and category of pets, status
         and pet of orders.
         """
         return cls((kind, *(None if value is UNSET else value for value in filters)), ids)

@@ -24,7 +24,7 @@ from petstore.time_slices import Rounds
 _LOG = logging.getLogger(__name__)
 
 _MAX_UNREAD = 64 * 1024  # bytes of a body that the application has not taken
-_LARGE_BODY = 64 * 1024  # bytes that a client gets in pieces, as it does those of a file
+_LARGE_BODY = 64 * 1024  # bytes that a client gets in pieces, as it does a file
 _REJECTIONS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS)
 _READ_AT_ONCE = 16 * 1024
 _IN_A_ROUND = 16  # connections that wait for their turn
@@ -135,7 +135,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._request is not None or self.awaits_turn
 
     def connection_lost(self, _: Exception | None) -> None:
-        """Drop the request in progress: nobody waits for its response."""
+        """Drop the request in progress: no client waits for its response."""
         self._ignore_input()
         if self._request is not None and self._request.on_lost is not None:
             self._request.on_lost()
@@ -152,7 +152,7 @@ class Connection(asyncio.BufferedProtocol):
         self._regulate()
 
     def resume_writing(self) -> None:
-        """Go on: the client has read."""
+        """Continue: the client has read."""
         self._writer.resume()
         self.waiting_since = inf if self._request is not None else self._loop.time()
         if self._request is None and self._parser.unparsed:
@@ -403,7 +403,7 @@ _STATUS_LINES = {
     status.value: b"HTTP/1.1 %d %s" % (status, status.phrase.encode("ascii"))
     for status in HTTPStatus
 }
-# Python 3.13 has these phrases of RFC 9110; 3.11 has those of RFC 7231.
+# Python 3.13 has these phrases of RFC 9110; 3.11 has the phrases of RFC 7231.
 _STATUS_LINES[413] = b"HTTP/1.1 413 Content Too Large"
 _STATUS_LINES[414] = b"HTTP/1.1 414 URI Too Long"
 _STATUS_LINES[422] = b"HTTP/1.1 422 Unprocessable Content"
@@ -500,8 +500,8 @@ class Holding(Protocol):
 class BufferBudget:
     """Bounds what all connections buffer: unfinished requests and unread responses.
 
-    Beyond ``max_bytes`` connections give up what they buffer, first those of the owner that has
-    most, and of these the one with most; of equal ones the one that has been silent for longest.
+    Beyond ``max_bytes`` connections give up what they buffer: first, of the owner that has
+    most, the one with most; of equal ones the one that has been silent for longest.
     """
 
     def __init__(self, max_bytes: int) -> None:

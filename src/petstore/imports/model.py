@@ -184,7 +184,7 @@ class Import(Struct, frozen=True, rename="camel"):
     added: Annotated[int, _count("Pets that were added.")]
     refused: Annotated[int, _count("Rows that were refused.")]
     deleted: Annotated[int, _count("Pets that an undo has deleted.")]
-    kept: Annotated[int, _count("Pets that an undo has left, because somebody needs them.")]
+    kept: Annotated[int, _count("Pets that an undo has left: changed or ordered since.")]
     kept_pets: Annotated[list[KeptPet], Meta(description="The first 200 of them.")]
     columns: Annotated[list[ImportColumn], Meta(description="The columns of the file.")]
     has_header: _HasHeader

@@ -394,7 +394,7 @@ OPERATIONS = (
     _RESOURCE.row(
         *("runImport", "POST", "/imports/{importId}/run", "Run an import"),
         "Adds the pets of the next rows, for about a second. Call it until `waiting` is 0. Each"
-        " row costs a request of the day of your key, the first one that of the call. Rows that"
+        " row costs a request of the day of your key, the first one for the call. Rows that"
         " cannot be added are refused; `getImportRefused` says why.",
         *(_run, Success(200, "The import as it is now.", Import, _FINISHED)),
         in_turn=True,
@@ -403,7 +403,7 @@ OPERATIONS = (
     ),
     _RESOURCE.row(
         *("undoImport", "POST", "/imports/{importId}/undo", "Undo an import"),
-        "Deletes the pets that the import added and that nobody has changed or ordered since,"
+        "Deletes the pets that the import added and that were not changed or ordered since,"
         " for about a second. Call it until `waiting` is 0; `keptPets` says which pets stay and"
         " why. Each pet costs a request of the day of your key, as a row of a run does.",
         _undo,

@@ -157,7 +157,7 @@ async def read_batches(
 
 
 async def names_here(reader: Reader, names: Collection[str]) -> set[str]:
-    """Return those of the terms of whole names that pets in the store have."""
+    """Return which of the terms of whole names pets in the store have."""
     if not names:
         return set()
     values = ", ".join(f"(?{number})" for number in range(1, len(names) + 1))
@@ -169,7 +169,7 @@ async def names_here(reader: Reader, names: Collection[str]) -> set[str]:
 
 
 async def find_categories(reader: Reader, rows: Iterable[Cells], ids: dict[str, int]) -> None:
-    """Add to ``ids`` those of the categories of rows that are registered, by ``name_key``."""
+    """Add to ``ids`` the registered categories of rows, by ``name_key``."""
     words = {each.category for each in rows if name_key(each.category) not in ids} - {""}
     numbers = {word: number for word in words if (number := integer_in(word)) is not None}
     for name, number in (await ids_of_categories(reader, words - numbers.keys())).items():

@@ -111,11 +111,12 @@ class HttpRules:
 class Exchange(Struct):
     """A request in progress.
 
-    ``client`` is the address behind trusted proxies and ``parameters`` the texts of those of the
-    path. ``template`` is the path template, without values of the client, if the path has one. A
-    public request needs no key, and gets ``page`` if there is one. A request of a ``section`` is
-    public here. ``root`` is the URL of the service; it, ``token``, ``caller``, ``decision`` and
-    ``guessed`` (the digest of a login that did not sign in) are set as soon as they are known.
+    ``client`` is the address behind trusted proxies and ``parameters`` the texts of the path's
+    parameters. ``template`` is the path template, without values of the client, if the path has
+    one. A public request needs no key, and gets ``page`` if there is one. A request of a
+    ``section`` is public here. ``root`` is the URL of the service; it, ``token``, ``caller``,
+    ``decision`` and ``guessed`` (the digest of a login that did not sign in) are set as soon as
+    they are known.
     """
 
     request: Request
@@ -145,7 +146,7 @@ class Section(Protocol):
         ...
 
     async def __call__(self, exchange: Exchange, receive: Receive) -> Response:
-        """Respond to one request, whatever happens, with every header but those of all responses.
+        """Respond to one request, whatever happens, with every header but the usual ones.
 
         Set the ``caller`` and the ``template`` of ``exchange`` for the log.
         """
@@ -429,14 +430,14 @@ class Application:
         """Return the response to an operation; if it is cached, perhaps without executing it."""
         request = exchange.request
         conditions = conditions_of(request) if operation.is_conditional else NO_CONDITIONS
-        execute = partial(self._execute_anew, exchange, operation, key, body, conditions)
         if operation.cached:
             if shows_lapse(operation, self.services):
                 await self.services.reservations.settle()
             page = (exchange.root, request.path, request.query)
-            response = await self._response_cache.get(page, execute)
+            read = partial(self._execute_anew, exchange, operation, key, body, conditions)
+            response = await self._response_cache.get(page, read)
         else:
-            response, _ = await execute()
+            response, _ = await self._execute_anew(exchange, operation, key, body, conditions)
         return conditional(conditions, response) if operation.method == "GET" else response
 
     async def _execute_anew(

@@ -115,7 +115,7 @@ class BodyReader:
         return FileBody(content, media_type, await digest_of(content))
 
     async def discard(self, request: Request, receive: Receive) -> None:
-        """Take in a body that nobody asked for, or the connection could serve no other request."""
+        """Take in a body that was not asked for, or the connection could serve no other request."""
         # Who expects 100 (Continue) has not sent the body yet, and shall not.
         if request.body == "waiting" and b"expect" not in request.fields:
             request.keeps_body = False

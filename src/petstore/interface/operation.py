@@ -70,7 +70,7 @@ class Services:
 class Call(Struct, Generic[Body, Values], frozen=True):
     """The input of an operation, decoded. ``path_id`` is 0 where the path has no parameter.
 
-    ``child_id`` is that of its second parameter, a part of the resource that the first identifies.
+    ``child_id`` is its second parameter, a part of the resource that the first identifies.
     ``query`` and ``body`` are ``None`` where the operation has none.
     """
 
@@ -83,7 +83,7 @@ class Call(Struct, Generic[Body, Values], frozen=True):
 class Context(Struct, frozen=True):
     """What an operation may use: the parts of the service, and who calls it and how.
 
-    ``address`` is that of the client, behind trusted proxies, and ``root`` is the URL of the
+    ``address`` is the address of the client, behind trusted proxies, and ``root`` is the URL of the
     service. The events that the call causes name its ``request_id``. ``token`` is what
     authenticated it: the token of a key, or the secret of the ``session`` of the console. ``once``
     names the request if it has an ``Idempotency-Key``. ``client`` is told to a long poll, which
@@ -162,10 +162,10 @@ class Result(Struct, Generic[Value], frozen=True):
     """What an operation returns.
 
     ``value`` has the type of the ``success.content`` of the operation. ``next`` is the cursor of
-    the next page of a list, empty if there is none; ``latest`` is where to go on later in a list
+    the next page of a list, empty if there is none; ``latest`` is where to resume later in a list
     that grows. ``is_replay``: an earlier request with
     the same ``Idempotency-Key`` took effect, and this is what it returned. The ``location`` of a
-    new resource, a URL, is empty if it is below that of the request. A long poll has ``waited``
+    new resource, a URL, is empty if it is below the request's. A long poll has ``waited``
     this many seconds for events. What was recorded for retries has its ``response`` already. A page
     of a list may have the ``extent`` of what it shows, and the ``total`` of all its pages.
     """
@@ -198,7 +198,7 @@ class FileBody(NamedTuple):
 class Success:
     """The response to a successful request. Without ``content`` it has no body.
 
-    With another ``media_type`` than that of JSON, the handler makes the response itself.
+    With another ``media_type`` than JSON's, the handler makes the response itself.
     """
 
     status: int
@@ -249,15 +249,15 @@ def deprecation_headers(deprecation: Deprecation, root: str) -> Headers:
 class Operation:
     """An operation of the interface. ``path`` is relative to ``BASE``.
 
-    ``errors`` are those of the operation itself; the OpenAPI document adds those that follow from
+    ``errors`` are the operation's own; the OpenAPI document adds the ones that follow from
     the other fields. ``tagged``: an ``ETag`` names the version of the resource that the operation
     responds with or deletes. ``shows_orders``: a lapsed reservation shows in the response.
     ``cached``: the response is the same for every key, and valid until a change shows on it.
     ``no_store``: the response is about keys, so no cache may keep it.
-    ``media_types`` are those of a body that is a file, a ``FileBody``. What is ``in_turn`` takes
+    ``media_types`` are for a body that is a file, a ``FileBody``. What is ``in_turn`` takes
     long, so a key has one at a time, as it has one batch. ``waits``: the handler may take a second
     or more, so the key is checked once more after it, and its limits are read again.
-    ``grows``: every page of the list says where to go on later.
+    ``grows``: every page of the list says where to resume later.
     """
 
     id: str

@@ -39,7 +39,7 @@ class Resource(NamedTuple):
         more: Sequence[Mapping[str, Any]] = (),
         **others: Any,
     ) -> Operation:
-        """Return the row of a list; ``more`` are examples beside that of the resource."""
+        """Return the row of a list; ``more`` are examples beside the resource's."""
         several = self.path.rpartition("/")[2]
         content, example = list[self.kind], [self.example, *more]  # type: ignore[name-defined]
         return self.row(
@@ -86,7 +86,7 @@ class Resource(NamedTuple):
         example: Mapping[str, Any],
         **others: Any,
     ) -> Operation:
-        """Return the row of a merge patch; ``example`` is the resource after that of the body."""
+        """Return the row of a merge patch; ``example`` is the resource after the body's example."""
 
         async def update(context: Context, call: Call[B, None]) -> Result[V]:
             return await change(context, unit(context.change, call.path_id, call.body))

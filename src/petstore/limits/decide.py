@@ -58,7 +58,7 @@ class Budget(NamedTuple):
 class State(Struct, frozen=True, omit_defaults=True, gc=False):
     """What a limiter remembers of a key or an address.
 
-    Its field names are those of the hash in Redis and the columns in SQL. It holds no limit, so a
+    Its field names are also in the hash in Redis and the columns in SQL. It holds no limit, so a
     new plan applies at once. ``refused_since`` and ``refused_at`` are the first and latest 429 of
     the current run. ``strikes`` counts those within ``BanRules.window`` of ``struck_since``.
     ``unbanned_at`` is the latest unban that was applied.
@@ -91,7 +91,7 @@ class Decision(Struct, frozen=True, gc=False):
     """The verdict on a request made at ``now``, and what was used of its ``limits`` after it.
 
     ``of_day``: it was refused because the day has less left than it costs, perhaps more than none.
-    ``now`` is the time of the limiter's clock, perhaps that of another machine. Count from it
+    ``now`` is the time of the limiter's clock, perhaps another machine's. Count from it
     whatever you tell of the windows. Every request makes a decision, so it stores plain counts,
     and the properties compute the rest on demand.
     """

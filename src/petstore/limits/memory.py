@@ -1,4 +1,4 @@
-"""The limiters of one process: exact, in memory; those of keys are saved, too."""
+"""The limiters of one process: exact, in memory; limits of keys are saved, too."""
 
 from collections.abc import Hashable
 from typing import Generic, TypeVar

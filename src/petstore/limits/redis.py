@@ -56,7 +56,7 @@ _NEEDED = (
 class JudgeCall(Struct, omit_defaults=True):
     """The argument of ``judge.lua``, with the state to begin with if Redis has none.
 
-    ``requests`` is how many to charge to the day; ``day`` is that of a request to give back.
+    ``requests`` is how many to charge to the day; ``day`` is the day of a request to give back.
     """
 
     mode: Mode
@@ -86,9 +86,9 @@ _decode = Decoder(Judgement).decode
 
 
 class RedisRateLimiter:
-    """Keeps the states of keys and addresses in Redis, and a copy of those of keys in the store.
+    """Keeps the states of keys and addresses in Redis, and a copy of the keys' states in the store.
 
-    The time is that of the Redis server. If Redis does not know a key, because it is new or Redis
+    The time is the Redis server's. If Redis does not know a key, because it is new or Redis
     has lost its memory, the limiter recalls it from the store. Every method that asks Redis raises
     ``RedisUnavailable``.
     """

@@ -1,6 +1,6 @@
 """The hooks of the service: what metrics and traces learn, and where they learn it.
 
-A part that nobody observes is used as it is, so it pays nothing.
+A part that is not observed is used as it is, so it pays nothing.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence

@@ -244,17 +244,13 @@ class OrderFilter(Struct, frozen=True):
         return (self.delivered_since, self.delivered_before) != (UNSET, UNSET)
 
     def admits(self, order: Order) -> bool:
+        since, before, moment = self.delivered_since, self.delivered_before, order.delivered_at
         return (
             (self.status is UNSET or self.status == order.status)
             and (self.pet_id is UNSET or self.pet_id == order.pet_id)
             and (self.placed_before is UNSET or order.placed_at < self.placed_before)
-            and (not self.is_by_delivery or self._admits_delivery(order.delivered_at))
-        )
-
-    def _admits_delivery(self, moment: datetime | UnsetType) -> bool:
-        since, before = self.delivered_since, self.delivered_before
-        return moment is not UNSET and (
-            (since is UNSET or since <= moment) and (before is UNSET or moment < before)
+            and (since is UNSET or (moment is not UNSET and since <= moment))
+            and (before is UNSET or (moment is not UNSET and moment < before))
         )
 
 

@@ -126,7 +126,10 @@ async def _search(request: PageRequest, wanted: Texts) -> _Search:
         return _Search(None if typed else range_)
     named = _NUMBER.fullmatch(typed)
     # Digits may be of a telephone number.
-    is_of_buyer = (named is None or typed.isdecimal()) and await _is_of_a_buyer(request, typed)
+    is_of_buyer = False
+    if named is None or typed.isdecimal():
+        query = {"buyer": typed, "limit": 1}
+        is_of_buyer = bool((await request.execute("listOrders", query=query)).value)
     if named and not is_of_buyer:
         kind, number = named["kind"].lower(), typed_id(named["number"])
         pet = None if kind == "order" else await request.find_pet(number)
@@ -142,11 +145,6 @@ async def _search(request: PageRequest, wanted: Texts) -> _Search:
     if is_of_buyer:
         return _Search({**range_, "buyer": typed}, pets=pets)
     return _Search({**range_, "petId": pets[0].id} if len(pets) == 1 else None, pets=pets)
-
-
-async def _is_of_a_buyer(request: PageRequest, typed: str) -> bool:
-    query = {"buyer": typed, "limit": 1}
-    return bool((await request.execute("listOrders", query=query)).value)
 
 
 def _range(request: PageRequest, wanted: Texts) -> dict[str, Any]:

@@ -61,7 +61,7 @@ _INSERT = (
     f"INSERT INTO orders ({', '.join((*_CHANGING, *_PLACED))}, category_id)"  # noqa: S608
     f" VALUES {placeholders(_WIDTH + len(_PLACED) + 1)} RETURNING id"
 )
-# The category is that of the pet when it is sold, whatever happens to both later.
+# The category is the pet's when it is sold, whatever happens to both later.
 _UPDATE = (
     f"UPDATE orders SET {', '.join(f'{name} = ?{n}' for n, name in enumerate(_CHANGING, 1))},"  # noqa: S608
     " reserved_until = CASE WHEN ?1 = 'placed' THEN reserved_until END,"

@@ -156,7 +156,7 @@ class PersonWithInvitation(Person, frozen=True):
 def check_role(giver: Caller, person: Caller) -> None:
     """Reject a ``person`` who would have more than the ``giver`` has.
 
-    Nobody knows when a person leaves, and people sign in anywhere. So a key that expires or has
+    No one knows when a person leaves, and people sign in anywhere. So a key that expires or has
     networks can give no role. Who administers keys can create one without limits, so a key with
     limits cannot give that.
     """

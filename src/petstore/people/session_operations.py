@@ -126,7 +126,7 @@ class Sessions:
         counts = {network: PASSWORD_OF_NETWORK, f"{name} {network}": PASSWORD}
         if known_by:
             counts = {f"{name} {known_by}": PASSWORD}
-        # Those of a name come one after another, so many at once are counted as well.
+        # Attempts for a name come one after another, so many at once are counted as well.
         with await turns.take(name if known_by else network, goes_first=bool(known_by)):
             for subject, budget in counts.items():
                 decision = await limiter.look_at(budget, subject)

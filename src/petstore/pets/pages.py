@@ -208,7 +208,7 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
     try:
         found = await _get(request)
     except NotFound as gone:
-        history = await history_of(request, _resource(request))
+        history = await history_of(request, f"pet/{request.path_id}")
         event = history.last
         if event is not None and event.type == "pet.deleted" and request.may("createPet"):
             history = history.with_undo(_again(converted(event.data, Pet)))
@@ -221,7 +221,7 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
     form = FORM.shown(now, found.version, request.form, of_change)
     form = form._replace(fields=_offered(pet, order, form.typed["status"]).fields)
     sold = order_form(request).new(request.form if of_sale else EMPTY, of_sale)
-    history = await history_of(request, _resource(request))
+    history = await history_of(request, f"pet/{pet.id}")
     if error is None:  # else it may be what a colleague did just before
         history = history.with_undo(await _undo_of_last(request, history, pet))
     sale = await sale_of(request, pet, history)
@@ -363,10 +363,6 @@ async def _get(request: PageRequest) -> Result[Any]:
     if pet is None:
         raise _not_found(request)
     return Result(pet)
-
-
-def _resource(request: PageRequest) -> str:
-    return f"pet/{request.path_id}"
 
 
 def _not_found(request: PageRequest) -> NotFound:

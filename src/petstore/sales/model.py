@@ -53,7 +53,7 @@ class SalesRow(Struct, frozen=True, rename="camel"):
             Meta(
                 description=(
                     "The category of the pets when they were sold. Absent by day, for sales"
-                    " whose category is not known, and for those of all categories after the first"
+                    " whose category is not known, and for all categories after the first"
                     " 1,000."
                 )
             ),
@@ -154,14 +154,11 @@ def stretches(days: DayRange) -> Iterator[DayRun]:
     )
     stretch = first
     for day in others:
-        if day.end - day.start == DAY and _may_grow(stretch):
+        length = stretch.end - stretch.start
+        may_grow = 0 < length < _IN_A_STRETCH * DAY and length % DAY == 0
+        if may_grow and day.end - day.start == DAY:
             stretch = stretch._replace(end=day.end)
         else:
             yield stretch
             stretch = day
     yield stretch
-
-
-def _may_grow(stretch: DayRun) -> bool:
-    length = stretch.end - stretch.start
-    return 0 < length < _IN_A_STRETCH * DAY and length % DAY == 0

@@ -19,7 +19,7 @@ from petstore.sales.model import Sales, SalesRow, totals_of
 
 _ONE_DAY = timedelta(days=1)
 _DEFAULT_DAYS = 7
-# A longer range is shown by month: nobody tells so many bars apart, and the page would be heavy.
+# A longer range is shown by month: no one tells so many bars apart, and the page would be heavy.
 _MOST_DAYS_SHOWN = 92
 _COLUMNS: Mapping[str, Sequence[str]] = {
     "day": ("day", "orders", "amount", "returns", "refunded", "currency"),

@@ -95,7 +95,7 @@ class Counter:
     async def read(self, kind: Kind, key_id: int, first: int) -> list[Count]:
         """Return the newest 1,000 counts of a key from the hour ``first`` on, and then by name.
 
-        Those of this process are there at once, those of others as they were saved.
+        Counts of this process are there at once, counts of others as they were saved.
         """
         parameters = (kind, key_id, first, _MAX_READ)
         async with self._saving:  # no count moves from memory to the table meanwhile

@@ -20,7 +20,7 @@ from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.webhooks.model import Webhook
 
-_NEWEST = 3  # whoever wants more goes on to a page of older ones
+_NEWEST = 3  # a page of older ones has more
 _DELIVERIES = 20
 _OF_KEYS = frozenset({"key.limit_near", "key.banned", "key.expiring", "deprecation.used"})
 

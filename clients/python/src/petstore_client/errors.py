@@ -65,7 +65,7 @@ class LoginTaken(Conflict, code="login_taken"):
 
 
 class PersonDisabled(Conflict, code="person_disabled"):
-    """The person is disabled, so nobody can invite them."""
+    """The person is disabled, so they cannot be invited."""
 
 
 class PetNotAvailable(Conflict, code="pet_not_available"):

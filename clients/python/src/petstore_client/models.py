@@ -166,7 +166,7 @@ class SalesRow(Model, frozen=True, kw_only=True):
     currency: str  # The currency of the amount (ISO 4217): the store's when it was first set.
     day: date | None = None  # The day. Only by day.
     # The category of the pets when they were sold. Absent by day, for sales whose category is not
-    # known, and for those of all categories after the first 1,000.
+    # known, and for all categories after the first 1,000.
     category_id: int | None = None
 
 
@@ -438,7 +438,7 @@ class Import(Versioned, frozen=True, kw_only=True):
     added: int  # Pets that were added.
     refused: int  # Rows that were refused.
     deleted: int  # Pets that an undo has deleted.
-    kept: int  # Pets that an undo has left, because somebody needs them.
+    kept: int  # Pets that an undo has left: changed or ordered since.
     kept_pets: list[KeptPet]  # The first 200 of them.
     columns: list[ImportColumn]  # The columns of the file.
     has_header: bool  # Whether a row has the names of the columns.

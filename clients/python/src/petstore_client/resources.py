@@ -346,7 +346,7 @@ class Imports(Resource[D]):
         """Run an import.
 
         Adds the pets of the next rows, for about a second. Call it until ``waiting`` is 0. Each row
-        costs a request of the day of your key, the first one that of the call. Rows that cannot be
+        costs a request of the day of your key, the first one for the call. Rows that cannot be
         added are refused; ``imports.refused`` says why. Your key needs the scope ``pets:write``.
         Raises ``ImportClosed``.
         """
@@ -356,10 +356,10 @@ class Imports(Resource[D]):
     def undo(self, import_id: int, *, idempotency_key: str | None = None) -> Call[Import]:
         """Undo an import.
 
-        Deletes the pets that the import added and that nobody has changed or ordered since, for
-        about a second. Call it until ``waiting`` is 0; ``kept_pets`` says which pets stay and why.
-        Each pet costs a request of the day of your key, as a row of a run does. Your key needs the
-        scope ``pets:write``. Raises ``ImportClosed``.
+        Deletes the pets that the import added and that were not changed or ordered since, for about
+        a second. Call it until ``waiting`` is 0; ``kept_pets`` says which pets stay and why. Each
+        pet costs a request of the day of your key, as a row of a run does. Your key needs the scope
+        ``pets:write``. Raises ``ImportClosed``.
         """
         return called(Import, "POST", "/imports/{import_id}/undo", locals())
 

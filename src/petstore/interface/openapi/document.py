@@ -76,7 +76,7 @@ def document(
     environment: Environment = "production",
     other_origin: str = "",
 ) -> Schema:
-    """Return the document of a service; ``other_origin`` is that of the other environment."""
+    """Return the document of a service; ``other_origin`` is the other environment's."""
     environments = [environment, *(each for each in PREFIXES if each != environment)]
     origins = [origin, other_origin] if other_origin else [origin]
     shared: dict[str, Schema] = {}
@@ -178,7 +178,7 @@ def _parameters(operation: Operation) -> list[Schema]:
         parameters |= query_parameters(operation.query)
     if operation.method == "POST":
         text = {"type": "string", "pattern": "^[!#-~][!-~]*$", "minLength": 1, "maxLength": 255}
-        name, example = "Idempotency-Key", f"{operation.id}-1"  # that of another would be refused
+        name, example = "Idempotency-Key", f"{operation.id}-1"  # another one's is refused
         parameters[name] = parameter("header", name, _IDEMPOTENCY_KEY, text, example)
     elif operation.method != "GET":
         parameters["If-Match"] = SHARED["If-Match"]

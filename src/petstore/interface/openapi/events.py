@@ -18,7 +18,7 @@ _NULL = {"type": "null"}
 def event_schemas(schemas: dict[str, Schema]) -> dict[str, Schema]:
     """Return the schemas of events about each kind of resource, with their parts, by name.
 
-    ``schemas`` are those of the resources, of notices and of ``Event``. A delivery is a request, so
+    ``schemas`` are for the resources, notices and ``Event``. A delivery is a request, so
     that ``readOnly`` would take the id of the resource out of it: ``data`` has a schema of its own.
     Not every generator can put an event together from parts, so that each has all members.
     """

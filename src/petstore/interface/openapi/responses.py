@@ -110,7 +110,7 @@ _OF_POSTS = (errors.InvalidParameter, errors.IdempotencyKeyInUse, errors.Idempot
 
 
 def possible_errors(operation: Operation) -> list[type[PetstoreError]]:
-    """Return the errors of an operation by status: its own, and those of its other fields."""
+    """Return the errors of an operation by status: its own, and the errors of its other fields."""
     groups: list[tuple[bool, Sequence[type[PetstoreError]]]] = [
         (True, _EVERYWHERE),
         (True, operation.errors),
