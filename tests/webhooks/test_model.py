@@ -56,6 +56,7 @@ NAME_63 = "a" * 63
         ("https://shop.example:8443/", False, True),
         ("http://a:443/", False, True),
         ("https://10.1.2.3/", False, True),
+        ("http://10.1.2.3:1/hooks", False, True),
         ("http://[fd00::7]:65535/", False, True),
         ("https://169.254.169.254/", False, False),
         ("https://[::ffff:127.0.0.1]/", False, False),
