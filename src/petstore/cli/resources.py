@@ -74,7 +74,7 @@ rotate_own = _command(
     "rotateCurrentKey",
     "keys.rotate_current",
     secret=_TOKEN,
-    help="Issue a new token for your own key. The old one works for as long as --grace says.",
+    help="Issue a new token for your own key. Without --grace, the old one ends at once.",
 )
 keys = SectionedGroup(
     "keys",
