@@ -160,7 +160,6 @@ _FEED_SECONDS = (0.02, 0.05)
 def create_services(
     settings: Settings, store: Store, limiter: RateLimiter, clock: Clock, secret: SecretFile
 ) -> Services:
-    """Put the parts together. ``secret`` is the file with the master secret of all webhooks."""
     on_postgres = is_postgres(settings.database)
     publish = partial(publish_first, store) if on_postgres else None
     feed = Feed(store, _FEED_SECONDS[on_postgres], publish)

@@ -20,7 +20,6 @@ class SingleFlight(Generic[K, R]):
         return key in self._calls
 
     async def call(self, key: K, begin: Callable[[], Coroutine[Any, Any, R]]) -> R:
-        """Return the result of the call in progress, or of the one that ``begin`` makes."""
         call = self._calls.get(key)
         if call is None:
             call = self._calls[key] = asyncio.create_task(begin())

@@ -1,18 +1,11 @@
-"""The one tree of errors. Each carries its HTTP status and its machine-readable code.
-
-Handlers raise, they never format: the outermost layer of ``petstore.interface`` turns any of these
-into the Error body (``code``, ``message``, ``status``).
-"""
+"""The one tree of errors. Each carries its HTTP status and its machine-readable code."""
 
 from collections.abc import Sequence
 from typing import ClassVar
 
 
 class PetstoreError(Exception):
-    """Base of every error that the service reports; ``message`` is for a person.
-
-    ``others`` are the messages of what else is wrong with a form, which shows all of it at once.
-    """
+    """The base; ``others`` are messages of what else is wrong with a form."""
 
     status: ClassVar[int] = 500
     code: ClassVar[str] = "internal_error"

@@ -35,7 +35,6 @@ class TwoGenerationCache(Generic[K, V]):
             self._newer[key] = value
 
     def turn(self) -> None:
-        """Drop what was not used since the turn before."""
         self._older, self._newer, self._room = self._newer, {}, self._max_size
 
     def _takes_room(self, key: K, value: V, size_of: Callable[[K, V], int]) -> bool:

@@ -1,8 +1,4 @@
-"""The log: text on a terminal, else one JSON object a line. It never holds a token or a body.
-
-Request lines bypass ``logging``, at a fraction of its cost. One thread writes all lines, so a
-stalled reader does not stall the service. It encodes many at once, at less than half the cost.
-"""
+"""The log: text on a terminal, else one JSON object a line. It never holds a token or a body."""
 
 import logging
 import signal
@@ -95,7 +91,8 @@ Line: TypeAlias = RequestLine | msgspec.Raw
 class RequestLog(logging.Handler):
     """Writes request lines, and as a handler the records of ``logging``, to ``stream``.
 
-    While the stream stalls or fails, lines beyond ``max_backlog`` are dropped and counted.
+    A thread does, so that a stalled reader stalls nothing. While the stream stalls or fails, lines
+    beyond ``max_backlog`` are dropped and counted.
     """
 
     def __init__(
@@ -126,7 +123,10 @@ class RequestLog(logging.Handler):
     def add(self, line: RequestLine) -> None:
         if not self._takes_requests or (line.status == _OK and line.route in self._unlogged):
             return
-        line.time = self._now()
+        now = self._clock()
+        if now != self._moment[0]:
+            self._moment = now, f"{rfc3339(now)[:-1]}.{now % SECOND:03d}Z"
+        line.time = self._moment[1]
         if not self._has_addresses:
             line.client = None
         self._append(line)
@@ -148,12 +148,6 @@ class RequestLog(logging.Handler):
             self._lines.append(line)
         else:
             self._dropped += 1
-
-    def _now(self) -> str:
-        now = self._clock()
-        if now != self._moment[0]:
-            self._moment = now, f"{rfc3339(now)[:-1]}.{now % SECOND:03d}Z"
-        return self._moment[1]
 
     def _write(self) -> None:
         # A signal taken by this thread would reach the main thread after later ones.

@@ -11,11 +11,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class PeriodicTask(NamedTuple):
-    """An action to repeat every ``seconds``, and what to log when it fails.
-
-    Perhaps it is done once before anything else (``at_start``), or once more at the end
-    (``at_stop``).
-    """
+    """An action to repeat every ``seconds``, and what to log when it fails."""
 
     action: Callable[[], Awaitable[None]]
     seconds: float

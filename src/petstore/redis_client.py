@@ -1,7 +1,4 @@
-"""The client of Redis and Valkey: the only module that imports the library ``redis``.
-
-It has pipelines with a timeout, errors of its own, and scripts that many callers share.
-"""
+"""The client of Redis and Valkey: the only module that imports the library ``redis``."""
 
 import asyncio
 import socket

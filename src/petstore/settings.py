@@ -1,8 +1,4 @@
-"""Every setting of the service, one field each.
-
-A setting is an option of ``petstore serve`` (``--max-body-bytes``) and an environment variable
-(``PETSTORE_MAX_BODY_BYTES``). Their help is the description here.
-"""
+"""Every setting of the service, one field each: an option and an environment variable."""
 
 import re
 from collections.abc import Callable, Collection, Iterable
@@ -384,7 +380,7 @@ class Settings:
         for name in ("public_url", "other_environment_url"):
             url = getattr(self, name)
             _require(
-                not url or _is_public_url(url),
+                not url or _matches(_PUBLIC_URL, url),
                 f"{name.replace('_', '-')}: expected a URL such as https://api.example.com, perhaps"
                 " with a port and a path, without /v1, a user, ? and #",
             )
@@ -431,11 +427,9 @@ def _networks(name: str, networks: Iterable[str]) -> tuple[IPv4Network | IPv6Net
         raise SettingError(msg) from None
 
 
-def _is_public_url(url: str) -> bool:
-    if not _PUBLIC_URL.match(url):
-        return False
+def _matches(form: re.Pattern[str], url: str) -> bool:
     try:
-        return urlsplit(url).port != 0
+        return form.match(url) is not None and urlsplit(url).port != 0
     except ValueError:  # the port is above 65535, or the IPv6 address is none
         return False
 
@@ -486,17 +480,10 @@ def postgres_url(url: str) -> str:
 
 
 def redis_url(url: str) -> str:
-    if not _is_of_redis(url):
+    if not _matches(_REDIS, url):
         raise ValueError(_REDIS_EXPECTED)
     taken = _REDISS_TAKEN if url.startswith("rediss:") else _REDIS_TAKEN
     return _with_known_options(url, taken, _REDIS_DROPPED, _REDIS_EXPECTED)
-
-
-def _is_of_redis(url: str) -> bool:
-    try:
-        return _REDIS.match(url) is not None and urlsplit(url).port != 0
-    except ValueError:  # the port is above 65535, or the IPv6 address is none
-        return False
 
 
 def _with_known_options(

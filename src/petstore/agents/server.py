@@ -152,10 +152,7 @@ _MAX_CLIENTS = 200
 
 
 def run_stdio(client: AsyncClient, *, writes: bool) -> None:
-    """Serve the program that has started this process, until it closes standard input.
-
-    Ctrl-C, or an agent that stops reading, ends the process at once.
-    """
+    """Ctrl-C, or an agent that stops reading, ends the process at once."""
 
     async def run() -> None:
         server = agent_server(lambda _: client, writes=writes)

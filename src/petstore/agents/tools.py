@@ -1,7 +1,4 @@
-"""The tools of agents: each is an operation of the interface, called with the client library.
-
-The schemas of their arguments come from the OpenAPI document.
-"""
+"""The tools of agents: each is an operation of the interface, called with the client library."""
 
 import json
 import re
@@ -58,10 +55,7 @@ class InvalidArguments(Exception):
 
 
 def input_schema(operation: Operation, items: str = "") -> dict[str, Any]:
-    """Return the schema of the arguments: the parameters of an operation, and its body.
-
-    The ``items`` of a body that is a list are one argument.
-    """
+    """The ``items`` of a body that is a list are one argument."""
     described = _document()["paths"][operation.path][operation.method.lower()]
     properties: dict[str, Any] = {}
     required = []
@@ -118,11 +112,7 @@ def _plain(schema: Any) -> Any:
 
 
 def fitted(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments as the client library takes them; agents also send ``3.0`` or ``"3"`` for 3.
-
-    A null that is not in the schema is left out. The service checks the rest, such as sizes and
-    what is in a list.
-    """
+    """Agents also send ``"3"`` for 3, and null for what they omit. The service checks the rest."""
     properties, given = schema["properties"], {}
     for name, value in arguments.items():
         if name not in properties:

@@ -52,10 +52,7 @@ _KEY = re.compile(r"[!-~]+")
 
 
 def require_address(url: str, form: re.Pattern[str], example: str) -> None:
-    """Refuse a ``url`` that cannot be connected to, or has another ``form``.
-
-    The message does not quote it: it may hold a password.
-    """
+    """Refuse a ``url`` without quoting it in the message: it may hold a password."""
     try:
         parts = urlsplit(url)
         _ = parts.port, (parts.hostname or "").encode("idna")
@@ -160,7 +157,6 @@ def _operator(settings: Settings, service: str, *, creates: bool) -> "Client":
 
 
 def _is_over_http(ctx: click.Context) -> bool:
-    """Return whether a command is for the service, with a key, and not for its database itself."""
     database, environment = map(ctx.get_parameter_source, ("database", "environment"))
     if database is ParameterSource.COMMANDLINE or not read_secret(KEY):
         return False
@@ -179,11 +175,7 @@ def _is_over_http(ctx: click.Context) -> bool:
 def client_of(
     service: str, wait: Wait | None = None, resume_hint: str = ""
 ) -> AbstractContextManager["Client"]:
-    """Give a client of the ``service`` at a base URL, with the key of the environment.
-
-    If a request fails, the command fails with one line and an exit status. The line ends with
-    ``resume_hint``: what is done, and how to resume. With it, Ctrl-C is reported too.
-    """
+    """A failed request ends the command with one line, and ``resume_hint``, as does Ctrl-C."""
     return _reported(partial(_client, service, wait or wait_out), resume_hint)
 
 

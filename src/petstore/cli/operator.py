@@ -26,11 +26,7 @@ _WITHOUT_LIMITS = ("X-RateLimit-Limit", str(UNLIMITED))
 
 
 class OperatorTransport(httpx2.BaseTransport):
-    """Executes operations on the store that ``settings`` name, which it brings up to date.
-
-    It checks no key: whoever can open the database can do everything in it. ``root`` is the URL of
-    the service, with which links begin.
-    """
+    """It checks no key: whoever can open the database can do everything in it."""
 
     def __init__(self, settings: Settings, root: str) -> None:
         migrate(settings.database)

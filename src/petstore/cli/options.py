@@ -64,7 +64,6 @@ def read_secret(variable: str) -> str | None:
 
 
 def _variables_of(command: click.Command) -> Iterator[str]:
-    """Yield the environment variables of a command and of its subcommands."""
     for parameter in command.params:
         variables = parameter.envvar or ()
         yield from (variables,) if isinstance(variables, str) else variables
@@ -193,10 +192,7 @@ def duration_text(seconds: int) -> str:
 
 
 class SecretOption(click.Option):
-    """An option whose value may contain a password, and may come from a file (``read_secret``).
-
-    It warns of a password on the command line, unless ``warns`` is false.
-    """
+    """Its value may be in a file (``read_secret``); ``warns``: a command line shows passwords."""
 
     def __init__(self, *names: Any, envvar: str, warns: bool = True, **options: Any) -> None:
         variables = [envvar, file_variable(envvar)]
@@ -275,10 +271,7 @@ class SettingsCommand(click.Command):
 
 
 def settings_options(*names: str, **texts: str) -> Callable[[Command], Command]:
-    """Give a command an option for each setting of these ``names``, or for every setting.
-
-    ``texts`` are further names, with the help that the option has in place of the description.
-    """
+    """``texts`` are further names, with the help that their options have in place of the usual."""
     hints = get_type_hints(Settings)
     wanted = {*names, *texts} or hints
 

@@ -58,10 +58,7 @@ class SectionedGroup(click.Group):
 
 @contextmanager
 def plain_failures(interrupted: str = "") -> Iterator[None]:
-    """Turn errors that a user can cause or meet into one line on standard error, and exit 1.
-
-    With ``interrupted``, so is Ctrl-C: it says what became of the work, and how to resume.
-    """
+    """Exit with one line; ``interrupted`` says what became of the work, after Ctrl-C too."""
     try:
         yield
     except PetstoreError as error:
@@ -107,10 +104,7 @@ def replacing_text(file: Path, errors: str = "strict") -> Iterator[TextIO]:
 
 
 class Secret(NamedTuple):
-    """A member of a new or rotated ``kind`` of resource that is shown only once.
-
-    ``note`` says so. The ``command`` makes another one.
-    """
+    """A member that is shown only once, as ``note`` says; the ``command`` makes another one."""
 
     kind: str
     member: str
@@ -162,10 +156,7 @@ def print_csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None
 
 
 class JsonFailure(click.ClickException):
-    """Another failure, shown as one line of JSON: the members of an Error of the API.
-
-    ``code`` and ``status`` are null if neither the service nor the store refused the command.
-    """
+    """``code`` and ``status`` are null if neither the service nor the store refused the command."""
 
     def __init__(self, failure: click.ClickException) -> None:
         super().__init__(failure.format_message())
@@ -182,10 +173,7 @@ class JsonFailure(click.ClickException):
 
 
 def print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> None:
-    """Print a line for each of ``rows``, under the names of these ``columns``, or of all.
-
-    A narrow terminal leaves out the last columns, and a note says so.
-    """
+    """A narrow terminal leaves out the last columns, and a note says so."""
     if not rows:
         click.echo("None found.", err=True)
         return

@@ -101,11 +101,7 @@ def _copy_pages(
 
 @contextmanager
 def _unused(path: Path) -> Iterator[None]:
-    """Lock the database ``path``, if it exists; refuse one that another process has open.
-
-    Anything but a file is refused too. The locks are SQLite's own, but SQLite does not open the
-    file: it may be damaged.
-    """
+    """Lock the database as SQLite does, without it: the file may be damaged."""
     if path.exists() and not path.is_file():
         msg = f"{path}: expected a file, found a folder, pipe or device"
         raise Conflict(msg)

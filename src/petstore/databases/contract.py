@@ -60,7 +60,6 @@ transaction, and a test can drive it by hand.
 
 
 def mapped(unit: Unit[S], function: Callable[[S], T]) -> Unit[T]:
-    """Return a unit of work with another result: what ``function`` makes of ``unit``'s."""
     return function((yield from unit))
 
 
@@ -75,10 +74,7 @@ def placeholders(width: int, rows: int = 1) -> str:
 
 
 def placeholder_list(first: int, values: Sized) -> str:
-    """Return the parameters of a list of values, the ``first`` number first, such as ``?5, ?6``.
-
-    An empty one is ``NULL``, which nothing equals: PostgreSQL rejects an empty list.
-    """
+    """Return such as ``?5, ?6``, or ``NULL`` for none: PostgreSQL rejects an empty list."""
     return ", ".join(f"?{number}" for number in range(first, first + len(values))) or "NULL"
 
 
@@ -101,11 +97,8 @@ def unavailable(error: Exception, context: str = "the database is not available"
 
 
 class Reader(Protocol):
-    """Something that runs queries."""
-
     async def read(self, statement: Statement) -> list[Row]:
         """Run one SELECT on committed data."""
-        ...
 
 
 class Schema(NamedTuple):
@@ -127,36 +120,27 @@ async def read_unit(store: Reader, unit: Unit[T]) -> T:
 
 
 class Store(Reader, Protocol):
-    """A database.
-
-    Every method but ``close`` raises ``Unavailable`` if it is unreachable or failing.
-    """
+    """A database. Every method but ``close`` raises ``Unavailable`` if it is failing."""
 
     def migrate(self) -> None:
         """Create the schema if necessary, and bring it up to date. It blocks."""
-        ...
 
     def schema(self) -> Schema:
         """Return the version of the schema, which stays as it is. It blocks."""
-        ...
 
     async def open(self) -> None:
         """Connect. The schema must be up to date (see ``migrate``)."""
-        ...
 
     async def close(self) -> None: ...
 
     async def check(self) -> None:
         """Return if the database can be read."""
-        ...
 
     async def version(self) -> object:
         """Return what changes with every commit of any process, as of now or later."""
-        ...
 
     async def write(self, unit: Unit[T]) -> T:
         """Run a unit of work in a transaction and return its result once it is durable."""
-        ...
 
 
 _ROWS_AT_ONCE = 50

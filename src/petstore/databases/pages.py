@@ -1,9 +1,4 @@
-"""Single items, and pages of a list: the rows after an id, so page N costs what page 1 costs.
-
-SQLite reads a page along the index of its filters. PostgreSQL would choose between that index and
-the primary key by its statistics, and then perhaps pass over most of the table
-(``petstore.databases.pages``).
-"""
+"""Single items, and pages of a list: the rows after an id, so page N costs what page 1 costs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
@@ -77,7 +72,8 @@ async def read_page(
     if below is not None:
         parameters += [below.value] if newest_first else [below.end, below.value]
     sql = _page_sql(
-        *(select, kinds, "LIMIT ?"),
+        select,
+        kinds,
         has_start=after is not None,
         newest_first=newest_first,
         is_short=limit <= SHORT,
@@ -109,7 +105,7 @@ async def read_count(
         parameters.append(after)
     if below is not None:
         parameters += [below.end, below.value]
-    page = _page_sql(select, kinds, "LIMIT ?", has_start=after is not None, below=column)
+    page = _page_sql(select, kinds, has_start=after is not None, below=column)
     sql = f"SELECT count(*) FROM ({page}) AS page"  # noqa: S608 - only names
     return int((await reader.read(Statement(sql, (*parameters, limit), name=name)))[0][0])
 
@@ -140,17 +136,16 @@ def _bound(
 def _page_sql(
     select: str,
     filters: tuple[_Kind, ...],
-    limit: str,
     *,
     has_start: bool,
     newest_first: bool = False,
     is_short: bool = False,
     below: str = "",
 ) -> str:
-    """Return the SELECT of a page.
+    """Return the SELECT of a page, whose last parameter is its limit.
 
-    Its parameters are the values of ``filters``, the id to start after, that to end before and the
-    value of the column ``below``, and the value of ``limit``.
+    Before it are the values of ``filters``, the id to start after, that to end before and the
+    value of the column ``below``.
     """
     numbers: dict[str, list[int]] = {}
     number = 1
@@ -171,15 +166,15 @@ def _page_sql(
     if isinstance(kinds.get(chosen), int) and "id" not in kinds:
         # Each value has its own range of the index, and its own rows in the order of the page.
         kinds[chosen] = str
-        rows = f"LIMIT ?{number}{' + 2' if 'OFFSET' in limit else ''}"
+        rows = f"LIMIT ?{number}"
         ranges = [page(kinds, numbers | {chosen: [each]}) for each in numbers[chosen]]
         parts = " UNION ALL ".join(
             f"SELECT * FROM ({limited_subquery(sql) if is_short else sql} {rows}) AS part"  # noqa: S608
             for sql in ranges
         )
-        return f"SELECT * FROM ({parts}) AS parts ORDER BY {order} {limit}{number}"  # noqa: S608
+        return f"SELECT * FROM ({parts}) AS parts ORDER BY {order} {rows}"  # noqa: S608
     sql = page(kinds, numbers)
-    return f"{limited_subquery(sql) if is_short else sql} {limit}{number}"
+    return f"{limited_subquery(sql) if is_short else sql} LIMIT ?{number}"
 
 
 def _range_sql(
@@ -276,10 +271,7 @@ def index_range(
 
 
 def opaque_parameter(number: int, kind: type = int) -> str:
-    """Return a parameter of this ``kind`` whose value PostgreSQL does not know while it plans.
-
-    Otherwise outdated statistics may tell it that hardly any row has the value.
-    """
+    """PostgreSQL does not know its value while it plans: old statistics may say it is rare."""
     return f"(SELECT CAST(?{number} AS {'TEXT' if kind is str else 'BIGINT'}))"
 
 

@@ -1,9 +1,5 @@
 """The store on a PostgreSQL server, which many processes may share.
 
-A read is one round trip, a unit of work one transaction. Reads by id that come at once share a
-round trip. Units that end as the same statement share a transaction: those that arrive during it
-are in the next.
-
 Only prepared statements and the timeout of reads outlive a transaction. Without those two, a pooler
 may stand in between.
 """
@@ -56,10 +52,7 @@ _TAKING_IDS = 0.8  # the part of the timeout of a change that taking its ids may
 
 
 class Deferred(Struct, gc=False):
-    """Statements that waited, as one: SQL in PostgreSQL's form, and its parameters.
-
-    Once no caller waits for it, it ``is_withdrawn``.
-    """
+    """Statements that waited, as one in PostgreSQL's form; withdrawn once no caller waits."""
 
     sql: str
     parameters: list[Value]
@@ -125,10 +118,7 @@ class UnitInProgress(Generic[T]):
 
 
 class PostgresStore:
-    """A store in the database ``url``, with at most ``connections`` at a time.
-
-    A read or a change that takes longer than ``timeout`` is refused.
-    """
+    """A read or a change that takes longer than ``timeout`` is refused."""
 
     def __init__(self, url: str, timeout: Milliseconds = 1500, connections: int = 10) -> None:
         self._timeout = timeout / SECOND

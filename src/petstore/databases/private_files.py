@@ -51,10 +51,7 @@ def require_private(path: Path, opened: os.stat_result, *, is_secret: bool = Fal
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Create a file beside ``path`` that replaces it once the block ends without an error.
-
-    A link at ``path`` is replaced, not followed.
-    """
+    """Create a file that replaces ``path``, or a link there, once the block ends without error."""
     if path.exists() and not path.is_file():  # root would replace /dev/null for everybody
         raise FileExistsError(errno.EEXIST, "expected a regular file", str(path))
     if not path.parent.is_dir():  # else the error would name the new file

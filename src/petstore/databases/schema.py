@@ -1,7 +1,4 @@
-"""The tables of the database: their keys, how long their rows are kept, and what is copied.
-
-Old rows are deleted in batches so small that no change waits for one.
-"""
+"""The tables of the database: their keys, how long their rows are kept, and what is copied."""
 
 from collections.abc import Mapping
 from functools import partial

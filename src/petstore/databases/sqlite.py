@@ -39,11 +39,10 @@ class SqliteStore:
     def migrate(self) -> None:
         with suppress(OSError):  # it exists, or SQLite says what is wrong
             create(self.path).close()  # SQLite itself would let everybody read it
-        timeout = _MIGRATION_TIMEOUT
         with (
             unusable(self.path),
-            one_at_a_time(self.path, timeout),
-            connected(self.path, timeout) as connection,
+            one_at_a_time(self.path, _MIGRATION_TIMEOUT),
+            connected(self.path, _MIGRATION_TIMEOUT) as connection,
         ):
             migrate(connection)
             connection.pragma("journal_mode", "wal")

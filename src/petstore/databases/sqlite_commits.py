@@ -32,10 +32,7 @@ _COMMIT_SECONDS = 0.3
 
 
 class _Waiting(Struct):
-    """A unit of work, the future of its caller, and its deadline by the clock of the loop.
-
-    Once the unit has run, it is the deadline of the commit.
-    """
+    """``deadline``, by the clock of the loop, is that of the commit once the unit has run."""
 
     unit: Unit[Any]
     done: asyncio.Future[Any]
@@ -47,8 +44,6 @@ _Outcome: TypeAlias = tuple[asyncio.Future[Any], Any]
 
 
 class GroupCommit:
-    """Commits units of work in groups, one group after another."""
-
     def __init__(self, connections: SqliteConnections) -> None:
         self._connections = connections
         self._waiting: deque[_Waiting] = deque()

@@ -214,10 +214,7 @@ class SqliteConnections:
         return bool(self.lost)
 
     async def rescue(self) -> str:
-        """Bring to the database what is in a log without a name: SQLite still has it open.
-
-        Return why not all of it is there, or nothing.
-        """
+        """Bring the log to the database, even without a name; return why not all of it is there."""
         self.has_lost_files()
         return await self.in_thread(self._checkpoint)
 

@@ -84,7 +84,10 @@ class OpenFiles:
             fcntl.flock(self._descriptor.number, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        _close(self._descriptor)
+        self._descriptor.users -= 1
+        if not self._descriptor.users:
+            del _descriptors[_identity_of(os.fstat(self._descriptor.number))]
+            os.close(self._descriptor.number)
 
     def lost(self) -> str:
         names = self.database, self.log, self.index
@@ -173,13 +176,6 @@ def _open(path: Path) -> _Descriptor:
         descriptor = _descriptors[_identity_of(os.fstat(number))] = _Descriptor(number)
     descriptor.users += 1
     return descriptor
-
-
-def _close(descriptor: _Descriptor) -> None:
-    descriptor.users -= 1
-    if not descriptor.users:
-        del _descriptors[_identity_of(os.fstat(descriptor.number))]
-        os.close(descriptor.number)
 
 
 def _identity(name: str) -> _Identity:

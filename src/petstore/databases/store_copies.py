@@ -50,10 +50,7 @@ class Contents(NamedTuple):
         return f"{self.digest:0{2 * _DIGEST_BYTES}x}"
 
     def and_also(self, rows: Iterable[Row]) -> "Contents":
-        """Return the contents with ``rows`` added.
-
-        The digest is the sum of the digests of rows: databases sort texts in different ways.
-        """
+        """The digest is the sum of those of rows: databases sort texts in different ways."""
         count, digest = self
         for row in rows:
             hashed = blake2b(_encode(row), digest_size=_DIGEST_BYTES).digest()

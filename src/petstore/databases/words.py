@@ -41,7 +41,6 @@ class WordIndex(NamedTuple, Generic[S]):
     text_of: Callable[[S], str]
 
     def add(self, terms: Mapping[int, Collection[str]]) -> Iterator[Statement]:
-        """Yield what adds the terms of items, by the id of each."""
         some, size = dict[int, Collection[str]](), 0
         for item_id, of_item in terms.items():
             if size + len(of_item) > _AT_ONCE and some:
@@ -78,11 +77,7 @@ class WordIndex(NamedTuple, Generic[S]):
         limit: int,
         admits: Callable[[S], bool] | None = None,
     ) -> Page[S]:
-        """Return the first ``limit`` items with an id above ``after`` with all words of a text.
-
-        One page looks at ``MAX_SCANNED`` items at most. So with filters or several words it may
-        have fewer than ``limit``, even none, while there is a next one.
-        """
+        """A page looks at ``MAX_SCANNED`` items at most: it may be short, and not the last."""
         typed = typed_words(text)
         terms = [*dict.fromkeys(map(indexed_beginning, typed))]
         if not terms:

@@ -25,19 +25,13 @@ _is_special = re.compile(rf"[{_OPERATORS}{_BREAKS}]").search
 
 
 class Output(Protocol):
-    """A text file to write to."""
-
     def write(self, text: str, /) -> object: ...
 
 
 def csv_writer(
     file: Output, columns: Sequence[str], *, spreadsheet_safe: bool, delimiter: Delimiter = ","
 ) -> Callable[[dict[str, Any]], Any]:
-    """Write the header of ``columns``, and return what writes a row.
-
-    With ``spreadsheet_safe`` there is ``'`` before what a spreadsheet would take for a formula,
-    wherever in a text it sees a cell begin: the spreadsheet may expect another separator.
-    """
+    """``spreadsheet_safe`` puts ``'`` wherever any spreadsheet may see a formula begin."""
     write = cells_writer(file, spreadsheet_safe=spreadsheet_safe, delimiter=delimiter)
     write(columns)
     return lambda row: write([row.get(name, "") for name in columns])

@@ -1,7 +1,4 @@
-"""Cursors: where a page starts in its list, so page N costs as much as page 1.
-
-Each order of a list has cursors of its own form: a cursor of another order is not taken.
-"""
+"""Cursors: where a page starts in its list, so page N costs as much as page 1."""
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode

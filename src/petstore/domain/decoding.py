@@ -1,8 +1,4 @@
-"""Text, JSON and rows decoded to typed structs; a message says what was expected.
-
-msgspec alone would skip invalid UTF-8 in members it ignores, and decode 9007199254740993.0 to the
-integer before it.
-"""
+"""Text, JSON and rows decoded to typed structs; a message says what was expected."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -90,10 +86,7 @@ def decode_json(text: bytes, into: type[T]) -> T:
 
 
 def at_places(reasons: Iterable[tuple[int, str]]) -> str:
-    """Return why items of a list were refused, each reason behind the places that have it.
-
-    A reason names a field or the body, as in ``decode_json``.
-    """
+    """Join reasons as of ``decode_json``, each behind the places in a list that have it."""
     places: dict[tuple[str, str], list[str]] = {}
     for place, reason in reasons:
         name, _, rest = reason.partition(":")
@@ -103,10 +96,7 @@ def at_places(reasons: Iterable[tuple[int, str]]) -> str:
 
 
 def convert(values: Mapping[str, Any], into: type[T], error: type[PetstoreError]) -> T:
-    """Convert values by their names, such as fields of a form, to the struct ``into``.
-
-    A value may be the error that its text led to.
-    """
+    """Convert values by their names; a value may be the error that its text led to."""
     try:
         return msgspec.convert(values, into)
     except msgspec.ValidationError as refused:
@@ -117,19 +107,12 @@ def convert(values: Mapping[str, Any], into: type[T], error: type[PetstoreError]
 
 
 def integer_in(text: str) -> int | None:
-    """Return the integer in ``text``: up to 19 plain ASCII digits, and perhaps a minus.
-
-    It is ``None`` for anything else. ``int()`` alone would accept ``+5``, `` 5``, ``1_0`` and
-    full-width digits, and fail on 4,301 digits with an error of its own.
-    """
+    """Return up to 19 plain ASCII digits as an integer: ``int()`` would take ``+5`` and ``1_0``."""
     return int(text) if _INTEGER.fullmatch(text) else None
 
 
 def moment_in(text: str) -> datetime | None:
-    """Return the date and time with its offset in ``text`` (RFC 3339), else ``None``.
-
-    ``datetime.fromisoformat`` would accept other forms of ISO 8601, and others in other versions.
-    """
+    """Return a date and time with its offset (RFC 3339): ``fromisoformat`` takes other forms."""
     try:
         return msgspec.convert(text, Moment)
     except (msgspec.ValidationError, UnicodeEncodeError):
@@ -137,10 +120,7 @@ def moment_in(text: str) -> datetime | None:
 
 
 def number_or_text(text: str, kind: inspect.Type) -> int | str:
-    """Return the integer in ``text`` if ``kind`` is one; other text stays, and will be refused.
-
-    So it is with ``true`` and ``false``.
-    """
+    """Return the integer or boolean in ``text``; other text stays, and will be refused."""
     if isinstance(kind, inspect.Metadata):
         kind = kind.type
     if isinstance(kind, inspect.BoolType):

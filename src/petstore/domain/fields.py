@@ -85,10 +85,7 @@ Moment = Annotated[
 
 
 def patch_of(create: type[Struct], name: str, doc: str) -> type[Struct]:
-    """Return the struct of a merge patch (RFC 7396) with the fields of ``create``, each optional.
-
-    A field that the patch does not name is ``UNSET``.
-    """
+    """Return the struct of a merge patch (RFC 7396): a field that it does not name is ``UNSET``."""
     found = fields(create)
     return defstruct(
         name,
@@ -104,10 +101,7 @@ def given_fields(struct: Struct) -> dict[str, Any]:
 
 
 def merged(resource: S, patch: Struct, *names: str) -> S:
-    """Return ``resource`` changed by a merge patch (RFC 7396), in which ``None`` removes a field.
-
-    With ``names``, only these fields change.
-    """
+    """Apply a merge patch (RFC 7396), where ``None`` removes a field, or only these ``names``."""
     changes = {
         name: UNSET if value is None else value
         for name, value in given_fields(patch).items()

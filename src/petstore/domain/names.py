@@ -27,11 +27,7 @@ def name_key(name: str) -> str:
 
 
 def end_of_prefix(prefix: str) -> str | None:
-    """Return the first text, in order of code points, after all that begin with ``prefix``.
-
-    That is the prefix with its last character replaced by the next one. It is ``None`` if no text
-    comes after them.
-    """
+    """Return the first text, by code points, after all that begin with ``prefix``, if any."""
     rest = prefix.rstrip(_LAST)
     if not rest:
         return None

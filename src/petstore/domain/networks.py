@@ -38,7 +38,11 @@ def canonical_networks(texts: Sequence[str]) -> tuple[str, ...]:
     if len(texts) > MAX_NETWORKS:
         msg = f"allowedNetworks: expected at most {MAX_NETWORKS} networks, got {len(texts)}"
         raise InvalidBody(msg)
-    return tuple(str(network) for network in _sorted(map(_parsed_network, texts)))
+    networks = set(map(_parsed_network, texts))
+    ordered = sorted(
+        networks, key=lambda net: (net.version, net.network_address.packed, net.prefixlen)
+    )
+    return tuple(map(str, ordered))
 
 
 def compiled_networks(texts: Iterable[str]) -> tuple[Network, ...]:
@@ -70,10 +74,7 @@ def client_address(client: str, forwarded: bytes | None, trusted: Sequence[Netwo
 
 
 def _address_in(hop: bytes) -> str | None:
-    """Return the address in what a proxy writes: it, ``IPv4:port`` or ``[IPv6]:port``.
-
-    An address with a zone (RFC 4007) is none: it says nothing outside the machine that wrote it.
-    """
+    """Take an address, ``IPv4:port`` or ``[IPv6]:port``, and none with a zone (RFC 4007)."""
     text = hop.strip()
     if text.startswith(b"["):
         text = text[1:].partition(b"]")[0]
@@ -94,10 +95,7 @@ def network_of(address: str, prefix: int = 64) -> str:
 
 
 def outside(networks: Iterable[Network], others: Iterable[Network]) -> Network | None:
-    """Return the first of ``networks`` with an address that is not in ``others``.
-
-    ``others`` are the fewest networks with their addresses (see ``compiled_networks``).
-    """
+    """``others`` are the fewest networks with their addresses (see ``compiled_networks``)."""
     others = tuple(others)
     return next((each for each in networks if not any(_is_within(each, o) for o in others)), None)
 
@@ -127,12 +125,6 @@ def _parsed_network(text: str) -> Network:
     if mapped is None:  # in a larger network, the address of the network has another form
         return network
     return IPv4Network((mapped, network.prefixlen - _MAPPED_PREFIX))
-
-
-def _sorted(networks: Iterable[Network]) -> list[Network]:
-    return sorted(
-        set(networks), key=lambda net: (net.version, net.network_address.packed, net.prefixlen)
-    )
 
 
 @lru_cache(maxsize=4096)

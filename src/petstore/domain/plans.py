@@ -9,8 +9,6 @@ PlanName: TypeAlias = Literal["free", "pro", "business", "enterprise"]
 
 
 class Limits(NamedTuple):
-    """Requests a minute and a day."""
-
     per_minute: int
     per_day: int
 

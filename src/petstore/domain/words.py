@@ -50,10 +50,7 @@ _Word: TypeAlias = tuple[str, list[int]]
 
 
 def typed_words(text: str) -> list[str]:
-    """Return the words of a text that is searched for, without what stands between their letters.
-
-    A text that is punctuation alone has it as its words.
-    """
+    """A text that is punctuation alone has it as its words."""
     return [word for word, _ in _words(text)]
 
 
@@ -91,10 +88,7 @@ def whole_term(name: str) -> str:
 
 
 async def terms_of_each(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return the terms of many names.
-
-    The words of a hundred long names take a while, so others run in between.
-    """
+    """The words of a hundred long names take a while, so others run in between."""
     slices, terms = TimeSlices(), dict[str, list[str]]()
     for name in names:
         await slices.rest()
@@ -119,7 +113,9 @@ def _with_inner(divided: Iterable[_Word]) -> list[str]:
 def _words(text: str) -> list[_Word]:
     if text.isalnum() and text.isascii():
         return [(text.lower(), [])]
-    folded = text.lower() if text.isascii() else _folded(text)
+    folded = text.lower()
+    if not text.isascii():
+        folded = normalize("NFC", _unmarked(_unmarked(text).casefold().translate(_LETTERS)))
     chunks = [*filter(None, _SPACE.split(folded))] or _SPACE.split(text.strip())
     words = [each for chunk in chunks if (each := _divided(chunk))[0]]
     return (words or [(chunk, []) for chunk in chunks if chunk])[:MAX_WORDS]
@@ -137,10 +133,6 @@ def _divided(chunk: str) -> tuple[str, list[int]]:
             starts.append(len(word))
         word, before = word + character if kind else word, kind
     return word, starts
-
-
-def _folded(text: str) -> str:
-    return normalize("NFC", _unmarked(_unmarked(text).casefold().translate(_LETTERS)))
 
 
 def _unmarked(text: str) -> str:
@@ -161,10 +153,7 @@ def _is_kept(character: str) -> bool:
 
 @lru_cache(_REMEMBERED)
 def _kind(character: str) -> str:
-    """Return whether a character is a "mark", a "symbol", in a "word", or a word "alone".
-
-    It is empty for what divides words.
-    """
+    """Return "mark", "symbol", "word", "alone" for a whole word, or "" for what divides words."""
     general = category(character)
     if general[0] == "M":
         return "mark"

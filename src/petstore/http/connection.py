@@ -47,8 +47,6 @@ _HEAD, _BODY, _PIPELINED, _IGNORED = Input  # Python 3.11 looks members up slowl
 
 
 class Shared:
-    """What every connection of a server uses."""
-
     def __init__(self, max_buffered: int) -> None:
         self.connections: set[Connection] = set()
         self.turns = Rounds(asyncio.get_running_loop(), _IN_A_ROUND)
@@ -124,10 +122,7 @@ class Connection(asyncio.BufferedProtocol):
             self._regulate()
 
     def eof_received(self) -> bool:
-        """Return whether a response is still to come; if not, the connection closes.
-
-        A client that ends its side during a long poll has left, like most who do so.
-        """
+        """A client that ends its side during a long poll has left, like most who do so."""
         self._has_eof = True
         self._end_at_eof()
         if self._request is not None and self._request.on_lost is not None:
@@ -152,7 +147,6 @@ class Connection(asyncio.BufferedProtocol):
         self._regulate()
 
     def resume_writing(self) -> None:
-        """Continue: the client has read."""
         self._writer.resume()
         self.waiting_since = inf if self._request is not None else self._loop.time()
         if self._request is None and self._parser.unparsed:
@@ -249,10 +243,7 @@ class Connection(asyncio.BufferedProtocol):
         self._task = self._loop.create_task(self._serve(request, receive))
 
     def _refuse(self, refusal: Refusal) -> None:
-        """Have the application respond to what is not a request, and read nothing more.
-
-        It knows the ``Origin``, if that has arrived: else the page could not read the response.
-        """
+        """Read nothing more. With its ``Origin``, if it arrived, the page can read the response."""
         origin = _ORIGIN.search(self._parser.unparsed)
         fields = {} if origin is None else {b"origin": origin[1]}
         self._ignore_input()
@@ -461,10 +452,7 @@ class ResponseWriter:
         return self._unsent < before
 
     def measure_unsent(self) -> int:
-        """Return how many bytes of responses the client has not taken.
-
-        The kernel's count too: without them a slow reader would seem to read nothing for a while.
-        """
+        """The kernel's count too: without it a slow reader would seem to read nothing."""
         number = self._transport.get_extra_info("socket").fileno()
         (in_kernel,) = struct.unpack("i", fcntl.ioctl(number, termios.TIOCOUTQ, b"\0" * 4))
         return int(in_kernel) + self._transport.get_write_buffer_size()
@@ -489,9 +477,7 @@ class Holding(Protocol):
     """A connection that buffers something for its ``owner``, such as its client's address."""
 
     @property
-    def owner(self) -> Hashable:
-        """Who is charged for it."""
-        ...
+    def owner(self) -> Hashable: ...
 
     def give_up(self) -> None:
         """Drop what is buffered, if possible with a response that says so."""
@@ -537,10 +523,7 @@ class BufferBudget:
 
 
 class RequestBody:
-    """What has arrived of a body: ``size`` bytes, ``unread`` of them not yet taken.
-
-    A body that is complete before the application asks for it becomes the request's ``content``.
-    """
+    """A body that is complete before the application asks for it becomes ``Request.content``."""
 
     def __init__(
         self, request: Request, send_continue: Callable[[], None], on_taken: Callable[[], None]
@@ -581,7 +564,6 @@ class RequestBody:
         self._take()
 
     async def receive(self) -> bytes:
-        """Return the next piece of the body, or nothing at its end."""
         self._was_asked_for = True
         if self._awaits_continue and not self.size and not self._is_whole:
             self._send_continue()

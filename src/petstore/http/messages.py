@@ -10,10 +10,7 @@ Headers: TypeAlias = list[bytes]
 """Lines of a head without their line ends; an item may have several lines."""
 
 Receive: TypeAlias = Callable[[], Awaitable[bytes]]
-"""Returns the next piece of a body that is not in ``content``, or nothing at its end.
-
-It raises ``ConnectionError`` if the rest of the body can no longer arrive.
-"""
+"""Returns the next piece of a body, empty at its end. ``ConnectionError``: no more can arrive."""
 
 Respond: TypeAlias = "Callable[[Request, Receive], Awaitable[Response]]"
 """Returns the response to a request, and never fails."""
@@ -26,10 +23,7 @@ class Overload(ConnectionError):
 
 
 class Refusal(Exception):
-    """Why a message is not a request that the server takes.
-
-    ``status`` is 400, 414, 431, 501 or 503, and ``message`` is for a person.
-    """
+    """``status`` is 400, 414, 431, 501 or 503, and ``message`` is for a person."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)

@@ -44,11 +44,7 @@ _TOO_MUCH_FRAMING = f"its chunks are too small: their framing has over {_MAX_FRA
 
 
 class RequestParser:
-    """Parses the requests of one connection, one after the other.
-
-    The caller adds what arrives to ``unparsed``, and takes a request and then its body out of it,
-    before the next request.
-    """
+    """The caller adds what arrives to ``unparsed``, and takes each request, then its body."""
 
     def __init__(self, client: str) -> None:
         self._client = client
@@ -248,10 +244,7 @@ def _too_large(head: bytes) -> Refusal:
 
 
 def _path_of_url(target: bytes, fields: dict[bytes, bytes]) -> bytes:
-    """Return the path of a target in absolute form (RFC 9112 section 3.2.2), else the target.
-
-    The host of such a target takes the place of that in ``fields``.
-    """
+    """RFC 9112 section 3.2.2: the host of such a target takes the place of that in ``fields``."""
     if b"://" not in target:
         return target
     try:

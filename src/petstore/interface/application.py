@@ -101,8 +101,6 @@ _WHOLE = ("none", "read")
 
 @dataclass(frozen=True)
 class HttpRules:
-    """The URLs of the service, and the proxies and the origins that it trusts."""
-
     addresses: Addresses
     trusted_proxies: Sequence[Network] = ()
     allowed_origins: Sequence[str] = ()
@@ -111,12 +109,10 @@ class HttpRules:
 class Exchange(Struct):
     """A request in progress.
 
-    ``client`` is the address behind trusted proxies and ``parameters`` the texts of the path's
-    parameters. ``template`` is the path template, without values of the client, if the path has
-    one. A public request needs no key, and gets ``page`` if there is one. A request of a
-    ``section`` is public here. ``root`` is the URL of the service; it, ``token``, ``caller``,
-    ``decision`` and ``guessed`` (the digest of a login that did not sign in) are set as soon as
-    they are known.
+    ``client`` is the address behind trusted proxies, and ``template`` has no values of the client.
+    A public request needs no key, and gets ``page`` if there is one. A request of a ``section`` is
+    public here. ``root``, ``token``, ``caller``, ``decision`` and ``guessed`` (the digest of a
+    login that did not sign in) are set as soon as they are known.
     """
 
     request: Request
@@ -143,31 +139,23 @@ class Section(Protocol):
     @property
     def path(self) -> str:
         """The path of its first page; the others are below it."""
-        ...
 
     async def __call__(self, exchange: Exchange, receive: Receive) -> Response:
         """Respond to one request, whatever happens, with every header but the usual ones.
 
         Set the ``caller`` and the ``template`` of ``exchange`` for the log.
         """
-        ...
 
 
 class RequestHooks(NamedTuple):
-    """What logs, counts and traces requests: called as one arrives, and once it has its response.
-
-    Both calls are in the task of the request.
-    """
+    """Called in the task of a request: as it arrives, and once it has its response."""
 
     on_request: Sequence[Callable[[Request], None]]
     on_response: Sequence[Callable[[RequestLine], None]]
 
 
 class Pages(NamedTuple):
-    """What is served beside the interface: pages that take no key, and a section.
-
-    ``by_path`` has the pages by their exact path, and ``missing`` is for every other path.
-    """
+    """Pages beside the interface, by exact path; ``missing`` is for every other path."""
 
     by_path: Mapping[str, PublicPage]
     missing: PublicPage
@@ -175,10 +163,7 @@ class Pages(NamedTuple):
 
 
 class Application:
-    """The application: the interface, and the ``pages`` beside it.
-
-    ``lifespan`` opens its resources and closes them at the end of the block.
-    """
+    """The interface, and the ``pages`` beside it; ``lifespan`` opens and closes its resources."""
 
     def __init__(
         self,
@@ -238,7 +223,9 @@ class Application:
             await self._bodies.discard(request, receive)
         is_last = self._retiring or request.body not in _WHOLE
         if request.method == "HEAD":
-            response, size = _without_content(response), 0
+            if response.file is not None:
+                response.file.close()
+            response, size = replace(response, body=b"", file=None), 0
         self._note(exchange, response, size)
         return Response(
             response.status,
@@ -347,10 +334,7 @@ class Application:
         return await page(request)
 
     async def _admit(self, exchange: Exchange) -> Caller:
-        """Check the key and its networks, then its ban and limits.
-
-        Without a valid key, or from outside its networks, it is the limit of the address.
-        """
+        """Without a valid key, or from outside its networks, the limit is that of the address."""
         request, operation = exchange.request, exchange.operation
         keys, limiter = self.services.keys, self.services.limiter
         admission = self.services.admission
@@ -377,10 +361,7 @@ class Application:
     async def _respond_to_batch(
         self, exchange: Exchange, operation: Operation, key: Caller, body: Any
     ) -> Response:
-        """Execute a batch in its turn, and charge what it costs beyond the request of ``_admit``.
-
-        If the day has less left, the batch costs one request of the minute alone.
-        """
+        """If the day has less left, the batch costs one request of the minute alone."""
         size = len(body)
         with await self.services.admission.working_batches.take(key.id):
             if size > 1:
@@ -392,7 +373,6 @@ class Application:
     async def _respond_in_turn(
         self, exchange: Exchange, operation: Operation, key: Caller, receive: Receive
     ) -> Response:
-        """Receive the file or the body of what takes much time, and execute it in its turn."""
         request, admission = exchange.request, self.services.admission
         working = admission.readings if operation.media_types else admission.working_batches
         with ExitStack() as opened:
@@ -427,7 +407,6 @@ class Application:
     async def _execute(
         self, exchange: Exchange, operation: Operation, key: Caller, body: object
     ) -> Response:
-        """Return the response to an operation; if it is cached, perhaps without executing it."""
         request = exchange.request
         conditions = conditions_of(request) if operation.is_conditional else NO_CONDITIONS
         if operation.cached:
@@ -543,12 +522,6 @@ def _idempotent(
     sent = body.digest if isinstance(body, FileBody) else body
     attempt = Attempt(key, name, request_digest(operation.method, request.path, sent))
     return IdempotentRequest(attempt, operation, target)
-
-
-def _without_content(response: Response) -> Response:
-    if response.file is not None:
-        response.file.close()
-    return replace(response, body=b"", file=None)
 
 
 def _is_api(path: str) -> bool:

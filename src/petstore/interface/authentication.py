@@ -23,11 +23,7 @@ async def authenticate(token: bytes, keys: ApiKeyCache) -> Caller:
 async def look_up(
     token: bytes, keys: ApiKeyCache, look_ups: MinuteLimiter[str], address: str
 ) -> Caller:
-    """Return the key of a token, whose look-up is charged to the ``address`` if it is new.
-
-    So a flood of invalid tokens does not reach the database. The charge is given back unless the
-    token is invalid.
-    """
+    """A new token is charged to the ``address``: a flood of invalid ones spares the database."""
     if not keys.is_new(token):
         return await authenticate(token, keys)
     network = network_of(address)
@@ -63,7 +59,6 @@ def bearer_token(request: Request) -> bytes:
 
 
 def require_scope(key: Caller, scope: Scope | None, purpose: str = "") -> None:
-    """Refuse a key without ``scope``; the message ends with its ``purpose``."""
     if scope is not None and scope not in key.scopes:
         who = "this key" if key.role is None else f"the role {key.role}"
         msg = f"{who} lacks the scope {scope}{purpose}"
@@ -72,7 +67,6 @@ def require_scope(key: Caller, scope: Scope | None, purpose: str = "") -> None:
 
 
 def require_network(key: Caller, address: str) -> None:
-    """Refuse a key whose networks do not have the ``address`` of the client."""
     if not key.works_from(address):
         msg = f"this key may not be used from {address}; the address is not in its networks"
         raise NetworkNotAllowed(msg)

@@ -137,7 +137,9 @@ class BodyReader:
         largest: int,
         seconds: float = 0,
     ) -> None:
-        _check_length(request, largest)
+        length = request.fields.get(b"content-length", b"0")
+        if length.isdigit() and int(length[:20]) > largest:
+            raise _too_large(largest)
         request.body = "broken"
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - every coroutine runs in a task
@@ -189,12 +191,6 @@ def _refuse_encoding(request: Request) -> None:
     if b"content-encoding" in request.fields:
         msg = "Content-Encoding: expected none; send the body without encoding"
         raise UnsupportedMediaType(msg, {"Accept-Encoding": "identity"})
-
-
-def _check_length(request: Request, largest: int) -> None:
-    length = request.fields.get(b"content-length", b"0")
-    if length.isdigit() and int(length[:20]) > largest:
-        raise _too_large(largest)
 
 
 async def _receive(receive: Receive, take: Callable[[bytes], None], largest: int) -> None:

@@ -43,10 +43,7 @@ _NOT_BUILT = (
 
 
 class SiteFile(msgspec.Struct, frozen=True):
-    """A file: its name in the folder, and its media type.
-
-    An immutable one has another address when its content changes.
-    """
+    """An immutable file has another address when its content changes."""
 
     name: str
     media_type: str
@@ -76,10 +73,7 @@ class Documentation:
         return bool(self._manifest.files)
 
     def pages(self) -> dict[str, PublicPage]:
-        """Return the files and the redirects by their path. Nothing else in the folder is served.
-
-        References in redirects are relative, so a proxy may serve it all below another path.
-        """
+        """References in redirects are relative, so a proxy may serve it all below another path."""
         redirects = {"/": HOME.removeprefix("/"), **self._manifest.redirects}
         return {
             **{path: partial(_redirect, location) for path, location in redirects.items()},
@@ -166,18 +160,13 @@ class HealthPages:
         self._checks: SingleFlight[None, None] = SingleFlight()
 
     def shut_down(self) -> None:
-        """Report 503 from now on: the process stops soon."""
         self._is_retiring = True
 
     async def live(self, _: Request) -> Response:
         return json_response(200, {"status": "alive"}, [NO_STORE])
 
     async def ready(self, _: Request) -> Response:
-        """Respond with 200 while the database responds, and with 503 before a stop.
-
-        Health checks have no key and no limit. Those that arrive during a check share its result,
-        so that many of them do not load the database.
-        """
+        """Health checks have no key and no limit, so those that arrive during one share it."""
         if self._is_retiring:
             return json_response(503, {"status": "stopping"})
         await self._checks.call(None, self._store.check)

@@ -32,10 +32,7 @@ _decode = msgspec.msgpack.Decoder(Response).decode
 
 
 def idempotency_key(request: Request) -> str | None:
-    """Return the Idempotency-Key of the request, if it has one.
-
-    Quotes around it do not matter.
-    """
+    """Quotes around the key do not matter."""
     field = request.fields.get(b"idempotency-key")
     if field is None:
         return None
@@ -53,10 +50,7 @@ def request_digest(method: str, path: str, body: object) -> bytes:
 
 
 def _given(body: object) -> object:
-    """Return a body without the fields at their default.
-
-    So a field that a later version adds does not change the digests of the requests without it.
-    """
+    """Leave out fields at their default: one that a later version adds changes no digest."""
     if isinstance(body, list):
         return [_given(item) for item in body]
     if not isinstance(body, msgspec.Struct):

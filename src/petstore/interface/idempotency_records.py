@@ -18,8 +18,6 @@ class Attempt(NamedTuple):
 
 
 class IdempotencyRecord(NamedTuple):
-    """The first response to a request, encoded, and whether this is a replay of it."""
-
     response: bytes
     is_replay: bool
 
@@ -36,24 +34,19 @@ class SafeRetries:
         self._under_way: set[tuple[int, str]] = set()
 
     async def find(self, attempt: Attempt) -> bytes | None:
-        """Return the recorded response to the first request, if it has one.
-
-        Work of several transactions looks for it first, and records its response with the last one.
-        """
+        """Work of several transactions looks for it first, and records its response at the end."""
         self._require_free(attempt)
         before = self._clock() - IDEMPOTENCY_RECORDS_KEPT
         rows = await self._store.read(_select(attempt, before))
         return _response_in(rows, attempt) if rows else None
 
     async def once(self, attempt: Attempt, unit: Unit[bytes]) -> IdempotencyRecord:
-        """Return the record of the first request, or run ``unit`` and record its response."""
         name = self._require_free(attempt)
         self._under_way.add(name)
         try:
-            record = await self._store.write(_once(attempt, unit, self._clock()))
+            return await self._store.write(_once(attempt, unit, self._clock()))
         finally:
             self._under_way.remove(name)
-        return record
 
     def _require_free(self, attempt: Attempt) -> tuple[int, str]:
         name = (attempt.caller.id, attempt.idempotency_key)

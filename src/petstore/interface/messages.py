@@ -40,11 +40,7 @@ def json_response(status: int, content: object, headers: Headers | None = None) 
 
 
 def error_response(error: PetstoreError, root: str) -> Response:
-    """Return the Error body: exactly ``code``, ``message`` and ``status``.
-
-    A link with the relation ``help`` leads to the explanation of the code, below ``root``, the URL
-    of the service (RFC 8288).
-    """
+    """A link with the relation ``help`` leads to the explanation of the code (RFC 8288)."""
     body = {"code": error.code, "message": error.message, "status": error.status}
     explanation = f'link: <{root}/docs/errors#{error.code}>; rel="help"'.encode("ascii")
     headers = [
@@ -74,16 +70,11 @@ def entity_tag(representation: bytes) -> bytes:
 
 
 class Conditions(NamedTuple):
-    """The fields ``If-Match`` and ``If-None-Match`` of a request, ``None`` where it has none."""
-
     if_match: bytes | None = None
     if_none_match: bytes | None = None
 
     def check(self, resource: object) -> None:
-        """Check the version that a change begins with, in the order of section 13.2.2.
-
-        Call it within the unit of work, with the resource as it is before the change.
-        """
+        """Check the version that a unit of work begins with (RFC 9110 section 13.2.2)."""
         if self is NO_CONDITIONS:
             return
         tag = entity_tag(encode_json(resource))
@@ -93,13 +84,11 @@ class Conditions(NamedTuple):
             raise PreconditionFailed(msg)
 
     def require_match(self, tag: bytes) -> None:
-        """Check ``If-Match`` (section 13.1.1)."""
         if self.if_match is not None and not _matches(self.if_match, tag):
             msg = "If-Match: expected the current ETag of the resource, in quotes, or *"
             raise PreconditionFailed(msg)
 
     def is_excluded(self, tag: bytes) -> bool:
-        """Return whether ``If-None-Match`` names the version ``tag`` (section 13.1.2)."""
         return self.if_none_match is not None and _matches(self.if_none_match, tag)
 
 
@@ -114,7 +103,6 @@ def conditions_of(request: Request) -> Conditions:
 
 
 def conditional(conditions: Conditions, response: Response) -> Response:
-    """Return the ``response`` to a read, or 304 if the client has this version already."""
     if conditions is NO_CONDITIONS or not response.tag:
         return response
     conditions.require_match(response.tag)
@@ -137,25 +125,19 @@ _CODING = re.compile(
 
 
 def choose_coding(request: Request, available: Iterable[str]) -> str | None:
-    """Return the coding that the client prefers, ``None`` if the content goes as it is.
+    """Return ``None`` if the content goes as it is, even to a client that refuses that.
 
-    ``available`` is in the order of the service's own preference. The content as it is can always
-    be had, so a client that refuses even that gets it all the same.
+    ``available`` is in the order of the service's own preference.
     """
     field = request.fields.get(b"accept-encoding")
     if field is None:
         return None
-    weights = _weights(field)
+    found = filter(None, map(_CODING.match, field.split(b",")))
+    weights = {match[1].decode("ascii").lower(): float(match[2] or 1) for match in found}
     others = weights.get("*", 0.0)
     ranked = [(weights.get(coding, others), coding) for coding in available]
     weight, best = max(ranked, key=lambda pair: pair[0], default=(0.0, ""))
     return best if weight > 0 and weight >= weights.get("identity", 0.0) else None
-
-
-def _weights(field: bytes) -> dict[str, float]:
-    """Return the weight of each coding that is named; what is no weight at all is left out."""
-    found = filter(None, map(_CODING.match, field.split(b",")))
-    return {match[1].decode("ascii").lower(): float(match[2] or 1) for match in found}
 
 
 _DAY = DAY // SECOND
@@ -166,11 +148,7 @@ _WITH_BOTH = _WITH_MINUTE + b', "day";r=%d;t=%d'
 
 
 def rate_limit_headers(decision: Decision) -> bytes:
-    """Return the three ``X-RateLimit`` headers, and beside them the windows as the IETF drafts.
-
-    ``RateLimit-Policy`` and ``RateLimit`` follow draft-ietf-httpapi-ratelimit-headers. They list
-    the windows that have a limit, and are left out if none has.
-    """
+    """See draft-ietf-httpapi-ratelimit-headers: its fields list the windows that have a limit."""
     limits, now = decision.limits, decision.now
     per_minute, per_day = limits
     minute_left, day_left, is_day = decision.left()
@@ -196,10 +174,7 @@ def rate_limit_headers(decision: Decision) -> bytes:
 
 
 def limit_reached(decision: Decision, budget: Budget, requests: int = 1) -> PetstoreError:
-    """Return the 429 of a request that was not admitted within a ``budget``.
-
-    It costs as much as so many ``requests``.
-    """
+    """Return the 429 of a request that costs as much as so many ``requests``."""
     seconds = decision.seconds_left
     headers = {"Retry-After": str(seconds)}
     if decision.verdict == "banned":

@@ -44,10 +44,7 @@ Method: TypeAlias = Literal["GET", "POST", "PATCH", "DELETE"]
 
 @dataclass(frozen=True)
 class Services:
-    """The parts that operations work with, and the rules of this store.
-
-    ``webhook_secret`` holds the master secret of all webhooks.
-    """
+    """The parts that operations work with, and the rules of this store."""
 
     store: Store
     limiter: RateLimiter
@@ -68,11 +65,7 @@ class Services:
 
 
 class Call(Struct, Generic[Body, Values], frozen=True):
-    """The input of an operation, decoded. ``path_id`` is 0 where the path has no parameter.
-
-    ``child_id`` is its second parameter, a part of the resource that the first identifies.
-    ``query`` and ``body`` are ``None`` where the operation has none.
-    """
+    """The decoded input. ``path_id`` and ``child_id`` are 0 where the path has no parameter."""
 
     query: Values
     body: Body
@@ -83,11 +76,10 @@ class Call(Struct, Generic[Body, Values], frozen=True):
 class Context(Struct, frozen=True):
     """What an operation may use: the parts of the service, and who calls it and how.
 
-    ``address`` is the address of the client, behind trusted proxies, and ``root`` is the URL of the
-    service. The events that the call causes name its ``request_id``. ``token`` is what
-    authenticated it: the token of a key, or the secret of the ``session`` of the console. ``once``
-    names the request if it has an ``Idempotency-Key``. ``client`` is told to a long poll, which
-    ends if the client leaves.
+    ``address`` is that of the client, behind trusted proxies. The events that the call causes name
+    its ``request_id``. ``token`` is what authenticated it: that of a key, or the secret of the
+    ``session`` of the console. ``once`` names a request with an ``Idempotency-Key``. ``client`` is
+    told to a long poll, which ends if the client leaves.
     """
 
     services: Services
@@ -107,7 +99,6 @@ class Context(Struct, frozen=True):
 
     @property
     def change(self) -> Change:
-        """What a unit of work of the call has to know of it."""
         services = self.services
         return Change(
             services.clock(),
@@ -161,13 +152,11 @@ class Context(Struct, frozen=True):
 class Result(Struct, Generic[Value], frozen=True):
     """What an operation returns.
 
-    ``value`` has the type of the ``success.content`` of the operation. ``next`` is the cursor of
-    the next page of a list, empty if there is none; ``latest`` is where to resume later in a list
-    that grows. ``is_replay``: an earlier request with
-    the same ``Idempotency-Key`` took effect, and this is what it returned. The ``location`` of a
-    new resource, a URL, is empty if it is below the request's. A long poll has ``waited``
-    this many seconds for events. What was recorded for retries has its ``response`` already. A page
-    of a list may have the ``extent`` of what it shows, and the ``total`` of all its pages.
+    ``next`` is the cursor of the next page of a list, and ``latest`` where to resume later in one
+    that grows. ``is_replay``: an earlier request with the same ``Idempotency-Key`` took effect. The
+    ``location`` of a new resource, a URL, is empty if it is below the request's. A long poll has
+    ``waited`` this many seconds. What was recorded for retries has its ``response`` already. A page
+    may have the ``extent`` of what it shows, and the ``total`` of all pages.
     """
 
     value: Value
@@ -187,8 +176,6 @@ class Result(Struct, Generic[Value], frozen=True):
 
 
 class FileBody(NamedTuple):
-    """A body that is a file: where it is until the response, its media type and its digest."""
-
     content: BinaryIO
     media_type: str
     digest: bytes
@@ -196,10 +183,7 @@ class FileBody(NamedTuple):
 
 @dataclass(frozen=True)
 class Success:
-    """The response to a successful request. Without ``content`` it has no body.
-
-    With another ``media_type`` than JSON's, the handler makes the response itself.
-    """
+    """Without ``content`` it has no body. With a type other than JSON, the handler makes it."""
 
     status: int
     description: str
@@ -210,10 +194,7 @@ class Success:
 
 @dataclass(frozen=True, eq=False)
 class Deprecation:
-    """When an operation was deprecated, when it ends, and what replaces it.
-
-    ``use`` says to people what to call instead of it, and ``successor`` is the address of that.
-    """
+    """``use`` says to people what replaces the operation, and ``successor`` is its address."""
 
     since: datetime
     sunset: datetime
@@ -314,10 +295,7 @@ class Operation:
 
     @cached_property
     def is_conditional(self) -> bool:
-        """Whether ``If-Match`` and ``If-None-Match`` apply: it reads or changes a resource.
-
-        Adding a resource to a list does not change a version of it.
-        """
+        """Adding a resource to a list changes no version of it."""
         return self.tagged if self.method == "GET" else self.parameter is not None
 
 
@@ -329,14 +307,11 @@ class Target(Struct, frozen=True, gc=False):
     filters: str = ""
 
     def next_page(self, cursor: str) -> str:
-        """Return the path and the query of the page that begins at ``cursor``."""
         filters = f"{self.filters}&" if self.filters else ""
         return f"{self.path}?{filters}cursor={cursor}"
 
 
 class IdempotentRequest(NamedTuple):
-    """A request with an ``Idempotency-Key``."""
-
     attempt: Attempt
     operation: Operation
     target: Target
@@ -354,11 +329,9 @@ def shows_lapse(operation: Operation, services: Services) -> bool:
 
 
 def encode_result(operation: Operation, target: Target, result: Result[Any]) -> Response:
-    """Return the response to an operation that succeeded.
+    """If a list has a single item, its page has the tag of that item, for ``If-Match``.
 
-    A new resource has its ``Location``, a page its ``Link`` to the next one and to what comes later
-    (RFC 8288). If a list has a single item, its page has the tag of that item, for the ``If-Match``
-    of a change. Any other page has a tag of its own, which covers the path in the ``Link`` too, and
+    Any other page has a tag of its own, which covers the path in the ``Link`` (RFC 8288) too, and
     not the host.
     """
     if result.response is not None:

@@ -1,7 +1,7 @@
 """Query parameters, decoded to typed structs, and pages of lists, kept until a change shows."""
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import unquote_to_bytes, urlencode
@@ -73,7 +73,6 @@ def limit_of(records: str) -> Meta:
 
 
 def cursor_of(*forms: CursorForm[Any]) -> Meta:
-    """Describe the parameter ``cursor`` of a list whose orders have cursors of these ``forms``."""
     patterns = "|".join(form.pattern for form in forms)
     return Meta(
         pattern=f"^({patterns})$" if len(forms) > 1 else f"^{patterns}$",
@@ -86,7 +85,6 @@ def cursor_of(*forms: CursorForm[Any]) -> Meta:
 
 
 def search_text(description: str) -> Meta:
-    """Describe a parameter that is the beginning of words."""
     return Meta(
         min_length=1,
         max_length=MAX_SEARCHED,
@@ -98,7 +96,6 @@ def search_text(description: str) -> Meta:
 
 
 def require_plain_search(query: Any, by: str) -> None:
-    """Refuse to sort or to count what a search ``by`` a text finds."""
     if query.sort == "-id":
         msg = f"sort: expected no sort together with {by}"
         raise InvalidParameter(msg)
@@ -133,10 +130,7 @@ def page_result(
     extent: PageRange | None = None,
     total: int | None = None,
 ) -> Result[Any]:
-    """Return a page, and the cursor of the position that the next one starts after.
-
-    One with a ``total`` has no extent: it changes with every item of the list.
-    """
+    """A page with a ``total`` has no extent: it changes with every item of the list."""
     cursor = "" if page.next_after is None else form.encode(page.next_after)
     return Result(page.items, cursor, extent=extent if total is None else None, total=total)
 
@@ -190,8 +184,11 @@ def _decode(query: bytes, into: type) -> Query[Any]:
     kinds = field_types(into)
     values: dict[str, Any] = {}
     filters = []
-    for name, text in _known(query, kinds):
-        kind = kinds[name]
+    for pair in query.split(b"&"):
+        encoded, _, value = pair.partition(b"=")
+        if len(encoded) > _LONGEST_NAME or (name := _name(encoded)) not in kinds:
+            continue
+        text, kind = _text(value), kinds[name]
         if isinstance(kind, inspect.ListType):
             values.setdefault(name, []).append(number_or_text(text, kind.item_type))
         elif name in values:
@@ -205,13 +202,6 @@ def _decode(query: bytes, into: type) -> Query[Any]:
 
 
 _decode_cached = lru_cache(maxsize=1024)(_decode)
-
-
-def _known(query: bytes, kinds: Collection[str]) -> Iterator[tuple[str, str]]:
-    for pair in query.split(b"&"):
-        encoded, _, value = pair.partition(b"=")
-        if len(encoded) <= _LONGEST_NAME and (name := _name(encoded)) in kinds:
-            yield name, _text(value)
 
 
 @lru_cache(maxsize=1024)
@@ -258,7 +248,6 @@ class ResponseCache:
         self._pages = TwoGenerationCache(generation_bytes, _size)
 
     async def get(self, target: _Asked, read: _Read) -> Response:
-        """Return the response to a GET; ``read`` makes it if it is not in the cache."""
         changes, page = self._changes, self._pages.get(target)
         known = changes.count if changes.is_current else await changes.catch_up()
         if page is not None and (

@@ -123,7 +123,6 @@ class Resource(NamedTuple):
         /,
         **others: Any,
     ) -> Operation:
-        """Return the row of any other operation of the resource."""
         row = {
             "id": name,
             "method": method,

@@ -1,7 +1,4 @@
-"""The URL of this service as the client reaches it, the route of a path, and other origins (CORS).
-
-Paths match as sent; there are no aliases.
-"""
+"""Routes of paths, the URL of this service as clients reach it, and other origins (CORS)."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -42,7 +39,6 @@ class Route(Generic[R]):
         self.operations: dict[str, R] = {}
 
     def refusal(self, method: str, path: str) -> NotFound | MethodNotAllowed:
-        """Return the error for a method without an operation; ``path`` is what was requested."""
         if not self.operations:
             msg = f"there is nothing at {path[:200]}; /docs lists every path"
             return NotFound(msg)
@@ -61,10 +57,7 @@ def not_allowed(method: str, allowed: list[str]) -> MethodNotAllowed:
 
 
 class Routes(Generic[R]):
-    """The routes of a table of operations. A template has up to two parameters, whole segments.
-
-    ``base`` precedes the path of each operation.
-    """
+    """The routes of a table of operations. A template has up to two parameters, whole segments."""
 
     def __init__(self, base: str, operations: Iterable[R]) -> None:
         self._nowhere: Route[R] = Route("")
@@ -126,20 +119,13 @@ def decode_path_id(text: str) -> int:
 
 
 class Addresses:
-    """Tells the URL of this service: the operator's ``public_url``, else ``http`` at the ``Host``.
-
-    ``public_url`` has no slash at its end; it is empty if the operator has named none.
-    """
+    """The URL of this service: the operator's ``public_url``, else ``http`` at the ``Host``."""
 
     def __init__(self, public_url: str = "") -> None:
         self.public_url = public_url.rstrip("/")
 
     def root(self, request: Request) -> str:
-        """Return the URL of this service without ``/v1`` and without a slash at its end.
-
-        It is empty, so that references are relative, if neither the operator nor the client has
-        named one: HTTP/1.0 needs no ``Host``.
-        """
+        """It is empty, so that references are relative, if HTTP/1.0 names no ``Host`` either."""
         host = request.fields.get(b"host")
         if host is None and request.version == "1.0":
             return self.public_url
@@ -171,7 +157,6 @@ _ACCEPT_PATCH = f"accept-patch: {ACCEPT_PATCH}".encode("ascii")
 
 
 def is_preflight(request: Request, allowed: Collection[str]) -> bool:
-    """Return whether this is the preflight request of a browser for an allowed origin."""
     return (
         request.method == "OPTIONS"
         and b"access-control-request-method" in request.fields
@@ -189,10 +174,7 @@ def preflight_response(request: Request, methods: list[str]) -> Response:
 
 
 def cross_origin_headers(request: Request, allowed: Collection[str]) -> Headers:
-    """Return the headers that let a page of an allowed origin read the response.
-
-    ``Vary`` keeps caches right. Call it only if the service allows an origin.
-    """
+    """Call it only if the service allows an origin: ``Vary`` keeps caches right."""
     origin = _allowed_origin(request, allowed)
     if origin is None:
         return [_VARY]

@@ -1,7 +1,4 @@
-"""Every budget beside the plans of keys: how many a minute, by whom, and how many at once.
-
-Beyond a budget of the minute there is 429, and ``limit`` in the log is its name and ``_minute``.
-"""
+"""Every budget beside the plans of keys: how many a minute, by whom, and how many at once."""
 
 import asyncio
 import sys
@@ -39,10 +36,7 @@ class Turns:
         self._names: WeakValueDictionary[Hashable, asyncio.Semaphore] = WeakValueDictionary()
 
     async def take(self, name: Hashable, *, goes_first: bool = True) -> ExitStack:
-        """Wait for a turn, which ends when what this returns is closed.
-
-        Whoever ``goes_first`` waits only for others who do.
-        """
+        """Take a turn, which the result ends; who ``goes_first`` waits only for others who do."""
         own = self._names.setdefault(name, asyncio.Semaphore(self._each))
         if self._refusal and own.locked():
             raise RateLimitExceeded(self._refusal, {"Retry-After": "1"}, self._what)

@@ -43,7 +43,11 @@ class StoredRateLimits:
                 name="select_rate_limit",
             )
         )
-        return _state(rows[0]) if rows else None
+        if not rows:
+            return None
+        state = State(*rows[0])
+        # It already knows each unban that is older than its ban.
+        return replace(state, unbanned_at=max(NEVER, state.banned_at - 1))
 
     async def save(self, states: Iterable[tuple[int, State]]) -> None:
         remaining = iter(sorted(states, key=itemgetter(0)))  # neighbours share a page of the file
@@ -70,12 +74,6 @@ class StoredRateLimits:
                 count = len(self._refused)
                 _LOG.error("cannot save the limits of key %d, %d so far: %s", key_id, count, error)
         return True
-
-
-def _state(row: Row) -> State:
-    """Return the state in a row. It already knows each unban that is older than its ban."""
-    state = State(*row)
-    return replace(state, unbanned_at=max(NEVER, state.banned_at - 1))
 
 
 def _row(state: State) -> tuple[int, ...]:

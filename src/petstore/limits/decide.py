@@ -1,7 +1,4 @@
-"""The limiter as one pure function, with its types. Every limiter agrees with it.
-
-Times are whole milliseconds since the epoch, so every back end computes the same.
-"""
+"""The limiter as one pure function, with its types. Every limiter agrees with it."""
 
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, Protocol, TypeAlias
@@ -30,7 +27,6 @@ class BanRules(Struct, frozen=True):
     decay: Milliseconds = DAY
 
     def threshold(self, per_minute: int) -> int:
-        """Return how many strikes within the window ban a key of this minute limit."""
         if per_minute == UNLIMITED:
             return self.min_strikes
         return max(self.min_strikes, per_minute // self.strikes_divisor)
@@ -44,10 +40,7 @@ NO_BANS = BanRules(min_strikes=UNLIMITED)
 
 
 class Budget(NamedTuple):
-    """Requests of each subject a minute: its ``name`` for the log, its ``words`` for the caller.
-
-    ``capacity`` is how many windows a process remembers.
-    """
+    """``name`` is for the log, ``words`` are for the caller, ``capacity`` is for each process."""
 
     name: str
     words: str
@@ -156,8 +149,7 @@ class Decision(Struct, frozen=True, gc=False):
 class RateLimiter(Protocol):
     """Counts requests and bans exactly, however many arrive at once."""
 
-    async def take(self, key: Caller) -> Decision:
-        """Judge a request with ``key`` and charge it if it is admitted."""
+    async def take(self, key: Caller) -> Decision: ...
 
     async def look(self, key: Caller) -> Decision:
         """Describe the windows of ``key`` without charging anything."""
@@ -169,8 +161,7 @@ class RateLimiter(Protocol):
         ``verdict`` says whether they were charged.
         """
 
-    async def take_of(self, budget: Budget, subject: str) -> Decision:
-        """Judge what ``subject`` does within a ``budget``, and charge it if it is admitted."""
+    async def take_of(self, budget: Budget, subject: str) -> Decision: ...
 
     async def look_at(self, budget: Budget, subject: str) -> Decision:
         """Describe the window of ``subject`` without charging anything."""
@@ -181,15 +172,13 @@ class RateLimiter(Protocol):
     async def save(self) -> None:
         """Make the counts so far survive a restart."""
 
-    async def close(self) -> None:
-        """Release the limiter's connections."""
+    async def close(self) -> None: ...
 
 
 class RateLimitStore(Protocol):
     """Where states survive a restart. Both methods raise ``Unavailable``."""
 
-    async def load(self, key_id: int) -> State | None:
-        """Return the saved state of a key."""
+    async def load(self, key_id: int) -> State | None: ...
 
     async def save(self, states: Iterable[tuple[int, State]]) -> None:
         """Save the states of many keys, but none that is older than the saved one."""
@@ -281,11 +270,7 @@ def touched(state: State, now: Milliseconds) -> State:
 
 
 def _clock_jump_corrected(state: State, now: Milliseconds) -> State:
-    """Return ``state`` with windows that start no later than a slightly wrong clock allows.
-
-    Without this, a clock that ran far ahead for a moment would make clients wait as long. The
-    requests used stay used.
-    """
+    """Without this, a clock that ran far ahead for a moment would make clients wait as long."""
     if state.minute_started <= now + MINUTE and (state.day - 1) * DAY <= now:
         return state
     return replace(
@@ -338,10 +323,7 @@ def _refused(state: State, limits: Limits, rules: BanRules, now: Milliseconds) -
 
 
 def _unbanned(state: State, unbanned_at: Milliseconds) -> State:
-    """Return ``state`` without ban, strikes and earlier bans.
-
-    An unban is not compared with the time of the ban: their clocks may differ.
-    """
+    """An unban is not compared with the time of the ban: their clocks may differ."""
     return State(
         minute_started=state.minute_started,
         minute_used=state.minute_used,

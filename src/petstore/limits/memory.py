@@ -38,7 +38,6 @@ class MinuteLimiter(Generic[H]):
         self._states: dict[H, State] = {}
 
     def take(self, subject: H, per_minute: int = UNLIMITED) -> Decision:
-        """Judge a request of ``subject``, and charge it if it is admitted."""
         now, state = self._clock(), self._states.get(subject, _FRESH)
         decision, after = decide(state, self._limits_of(per_minute), NO_BANS, now, NEVER)
         if after.minute_started != state.minute_started:
@@ -155,7 +154,6 @@ class MemoryLimiter:
         return self._minutes_of(budget).look(subject, budget.per_minute)
 
     async def save(self) -> None:
-        """Save every state that changed since the last time, and forget idle keys."""
         await self._unsaved.save()
         now = self._clock()
         if now >= self._turned_at + _GENERATION:

@@ -1,7 +1,4 @@
-"""The hooks of the service: what metrics and traces learn, and where they learn it.
-
-A part that is not observed is used as it is, so it pays nothing.
-"""
+"""The hooks of the service: what metrics and traces learn, and where they learn it."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -20,8 +17,7 @@ End: TypeAlias = Callable[[object], None]
 class StoreObserver(Protocol):
     """Notes the work of a database as it begins. The function that it returns notes the end."""
 
-    def read(self, statement: Statement) -> End:
-        """Note a read."""
+    def read(self, statement: Statement) -> End: ...
 
     def write(self) -> tuple[Callable[[Statement], End], End]:
         """Note a transaction; the first function notes each of its statements."""
@@ -30,17 +26,14 @@ class StoreObserver(Protocol):
 class Observer(Protocol):
     """Metrics or traces. It learns of each part as the service is put together."""
 
-    def requested(self, request: Request) -> None:
-        """Note a request that has just arrived."""
+    def requested(self, request: Request) -> None: ...
 
     def responded(self, line: RequestLine) -> None:
         """Note that a request has its response, in the task of ``requested``."""
 
-    def database(self, store: Store) -> StoreObserver:
-        """Return what observes ``store``."""
+    def database(self, store: Store) -> StoreObserver: ...
 
-    def services(self, services: Services) -> None:
-        """Learn of the other parts."""
+    def services(self, services: Services) -> None: ...
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """Report until the block ends. The database is open."""
@@ -56,10 +49,7 @@ def observed_store(store: Store, observers: Observers) -> Store:
 
 
 def watch(unit: Unit[T], begin: Callable[[Statement], End]) -> Unit[T]:
-    """Return ``unit`` so that ``begin`` runs before each statement, and what it returned after it.
-
-    Only the database works in between.
-    """
+    """``begin`` runs before each statement, and what it returned after it."""
     try:
         statement = next(unit)
         while True:

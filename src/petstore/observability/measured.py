@@ -120,8 +120,6 @@ def report_limiter(registry: Registry, limiter: RateLimiter) -> None:
 
 
 class _StoreMetrics:
-    """Times what the database does, and counts its failures and events."""
-
     def __init__(self, registry: Registry) -> None:
         self._queries = registry.samples(metrics.QUERIES)
         self._transactions = registry.samples(metrics.TRANSACTIONS)[()]
@@ -183,10 +181,9 @@ def report_attempts(registry: Registry) -> Callable[[DeliveryState, float], None
 def report_backlog(
     registry: Registry, store: Reader, environment: Environment, clock: Clock
 ) -> None:
-    """Report what is left to deliver, as the database has it.
+    """Every process of the service does so: the one that delivers may be stuck or gone.
 
-    Every process of the service does so: the one that delivers may be stuck or gone. If the
-    database cannot be read any more, the age is the time since it was.
+    If the database cannot be read any more, the age is the time since it was.
     """
     backlog, read_at = Backlog(None, 0), clock()
 

@@ -92,10 +92,7 @@ class Registry:
         self._readers[metric, labels] = lambda: [read()]
 
     def report_shared(self, metric: Metric, read: Callable[[], float], *labels: str) -> None:
-        """Report a gauge that is the same in every worker, such as the free space of the disk.
-
-        A scrape calls ``read`` in a thread, and leaves the metric out if it raises ``OSError``.
-        """
+        """Report a gauge of all workers; it is read in a thread, and ``OSError`` leaves it out."""
         self._shared_readers[metric, labels] = read
 
     @asynccontextmanager

@@ -96,12 +96,9 @@ class Tracing:
             self.close()
 
     def begin(self, name: str, attributes: Mapping[str, str], parent: Context | None = None) -> End:
-        """Begin the span of a call of another system, within the span of the request.
-
-        It is current until its end, but for one with a ``parent``: the task of another may run it.
-        """
+        """The span is current until its end, but not with a ``parent``: another task may run it."""
         if not get_current_span(parent).is_recording():
-            return _ignore
+            return lambda _: None
         span = self._start(name, parent, SpanKind.CLIENT, attributes)
         token = None if parent else attach(set_span_in_context(span))
 
@@ -160,7 +157,3 @@ class _Exporter(OTLPSpanExporter):
 def _fail(span: Span, kind: str) -> None:
     span.set_attribute("error.type", kind)
     span.set_status(StatusCode.ERROR)
-
-
-def _ignore(outcome: object) -> None:
-    """Ignore the end of what is not traced."""

@@ -29,10 +29,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def inherited_listener() -> socket.socket | None:
-    """Return the listening socket that systemd passes to this process, if any: sd_listen_fds(3).
-
-    Removes the variables that announce it from the environment, so that no child looks for it.
-    """
+    """Take systemd's socket (sd_listen_fds(3)), and hide the variables for it from children."""
     names = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
     pid, count, _ = (os.environ.pop(name, "") for name in names)
     if not count or pid != str(os.getpid()):

@@ -17,8 +17,8 @@ import uvloop
 
 from petstore import __version__
 from petstore.app import check_tracing, create_registry, open_log, serve_settings
-from petstore.backends import database_of, require_secret, secret_file_of, store_at, watched_files
-from petstore.clock import SECOND, system_clock
+from petstore.backends import database_of, migrate, require_secret, secret_file_of, watched_files
+from petstore.clock import system_clock
 from petstore.databases.sqlite import checkpoint_and_remove_wal
 from petstore.errors import LostFiles, PetstoreError
 from petstore.http.server import require_room, room_for
@@ -34,7 +34,6 @@ from petstore.webhooks.sender import Resolver, Sender
 from petstore.webhooks.signing import webhook_secrets
 from petstore.webhooks.store import LeasedWebhook
 
-_MIGRATION_TIMEOUT = 10 * SECOND
 _SQLITE_POLL_SECONDS = 0.05
 _POSTGRES_POLL_SECONDS = 0.1
 _STOP_SECONDS = 5
@@ -59,10 +58,7 @@ class Service:
         return replace(self.settings, host=host, port=port).listening_url
 
     def run(self, warnings: Iterable[str]) -> int:
-        """Serve until a stop signal, finish the requests in progress, and return the exit status.
-
-        The log begins with ``warnings``.
-        """
+        """Serve until a stop signal, finish the requests in progress; return the exit status."""
         settings = self.settings
         file = None if is_postgres(settings.database) else sqlite_path(settings.database)
         log = open_log(settings)
@@ -115,7 +111,7 @@ def prepared_service(settings: Settings) -> Iterator[Service]:
 
             with suppress(ConnectionError):  # Redis may be down; a wrong user is refused
                 asyncio.run(check_redis(settings.redis))
-        store_at(settings.database, _MIGRATION_TIMEOUT).migrate()
+        migrate(settings.database)
         require_secret(settings)
         yield Service(settings, listener, inherited is not None, shared_metrics)
 

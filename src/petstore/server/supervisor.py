@@ -37,10 +37,7 @@ _fork = get_context("fork")
 
 
 def notify(*assignments: str) -> None:
-    """Send assignments such as ``READY=1`` to the service manager, if there is one (sd_notify(3)).
-
-    This never waits, and a failure to send is ignored.
-    """
+    """Tell the service manager, if there is one (sd_notify(3)): never wait, ignore failures."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
         return
@@ -175,10 +172,7 @@ class Supervisor:
 
 
 class _Worker:
-    """A worker process.
-
-    It is killed at its ``deadline`` if it is not ready by then, or was asked to exit and has not.
-    """
+    """It is killed at its ``deadline``: if it is not ready, or was asked to exit and has not."""
 
     def __init__(self, work: Work, worker_id: int) -> None:
         self.worker_id = worker_id

@@ -197,10 +197,9 @@ _CACHED = [b"cache-control: public, max-age=300", b"vary: Accept-Encoding"]
 
 
 class DocumentPage:
-    """Responds with the document. ``root`` returns the URL of the service without ``/v1``.
+    """The document, encoded and compressed once; the URL is put into it for each request.
 
-    The document is encoded and compressed once, and the URL put into it for each request. So a
-    client that invents hosts costs no more time than others, and no memory.
+    So a client that invents hosts costs no more time than others, and no memory.
     """
 
     def __init__(
@@ -227,10 +226,7 @@ class DocumentPage:
         return whole if is_whole else replace(response, headers=[*response.headers, *_CACHED])
 
     def _compressed(self, root: bytes, body: bytes) -> bytes:
-        """Return ``body`` in gzip (RFC 1952): its compressed pieces, and ``root`` between them.
-
-        ``root`` is a stored block (RFC 1951 section 3.2.4).
-        """
+        """Return gzip (RFC 1952): compressed pieces, and ``root``, stored (RFC 1951 3.2.4)."""
         stored = struct.pack("<BHH", 0, len(root), len(root) ^ 0xFFFF) + root
         checks = struct.pack("<LL", zlib.crc32(body), len(body))
         return b"".join([_GZIP_HEADER, stored.join(self._blocks), _LAST_BLOCK, checks])

@@ -68,7 +68,6 @@ def _snapshot(resource: Schema) -> Schema:
 
 
 def _previous(snapshot: Schema, resource: str) -> Schema:
-    """Return the schema of the old values of some members of a resource."""
     members = snapshot["properties"].items()
     return {
         "title": f"{resource}Previous",

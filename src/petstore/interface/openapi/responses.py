@@ -134,10 +134,7 @@ def cause_of(error: type[PetstoreError]) -> str:
 def responses_of(
     operation: Operation, operations: Sequence[Operation], shared: dict[str, Schema]
 ) -> dict[str, Schema]:
-    """Return the responses of an operation by status.
-
-    Those that are no success are references to what is in ``shared``, which new ones are added to.
-    """
+    """Those that are no success refer to what is in ``shared``; new ones are added."""
     responses = {str(operation.success.status): _success(operation, operations)}
     for status, response in _others(operation):
         name = next((name for name, known in shared.items() if known == response), None)

@@ -169,10 +169,7 @@ def _sized(integer: Schema) -> Schema:
 
 
 def _without_defaults(component: Schema, *, is_body: bool) -> Schema:
-    """Return a schema without ``default``, which makes members of requests mandatory in clients.
-
-    A request's description says it in words. A response always has the member.
-    """
+    """``default`` makes members mandatory in clients: say it in words; a response has them all."""
     for name, field in component["properties"].items():
         default = field.pop("default", _ABSENT)
         if not is_body and default is not _ABSENT:
