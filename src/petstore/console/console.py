@@ -95,10 +95,7 @@ PAGES: tuple[ConsolePage, ...] = (
 
 
 class Console:
-    """Serves the pages below ``path``; see ``petstore.interface.application.Section``.
-
-    ``public_url`` is empty if the operator has named none.
-    """
+    """``public_url`` is empty if the operator has named none."""
 
     path = HOME
 
@@ -241,7 +238,6 @@ class Console:
     async def _pending(
         self, page: ConsolePage, request: PageRequest, receive: Receive, largest: int
     ) -> SavedForm | None:
-        """Return a form to be sent again, ``None`` if it has a secret or a file."""
         form, path = request.form, page_address(request.head.path.removeprefix(HOME))
         if page.signs_in or page.has_secret or page.takes_files or not path:
             return None

@@ -23,8 +23,6 @@ _HEADERS: Headers = [b"content-type: text/csv; charset=utf-8", b"cache-control: 
 
 
 class CsvDownload(TextIOWrapper):
-    """A CSV file to write and then send. Spreadsheets see by its mark that it is in UTF-8."""
-
     def __init__(self) -> None:
         file = cast("BinaryIO", TemporaryFile())  # noqa: SIM115 - the server closes it
         # Without the mark, spreadsheets expect the encoding of the country.
@@ -46,7 +44,6 @@ async def download_list(
     query: Mapping[str, Any],
     rows_of: Callable[[Sequence[Any]], Awaitable[Iterable[dict[str, Any]]]],
 ) -> Response:
-    """Return the file of all that a list has. A HEAD request gets no rows."""
     cursor, slices = None, TimeSlices()
     with ExitStack() as opened:
         file = opened.enter_context(CsvDownload())

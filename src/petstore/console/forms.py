@@ -83,8 +83,6 @@ class UploadedFile(NamedTuple):
 
 
 class Form(NamedTuple):
-    """The fields of a form, or of the query of an address, and the file that came with it."""
-
     fields: Mapping[str, Sequence[str]]
     file: UploadedFile | None = None
 
@@ -106,10 +104,7 @@ EMPTY = Form({})
 
 
 class Problem(NamedTuple):
-    """What is wrong with a form, in words for a person. ``field`` is empty if it is all of it.
-
-    ``label`` is what the page calls the field. ``others`` are what else is wrong.
-    """
+    """``field`` is empty if all of the form is wrong. ``others`` are what else is wrong."""
 
     field: str
     text: str
@@ -394,7 +389,6 @@ class FieldSet:
         return ShownForm(self.fields, typed, typed, problem=self.problem(error))
 
     def shown(self, now: Texts, version: str, sent: Form, error: PetstoreError | None) -> ShownForm:
-        """Return the form of a resource as it is ``now``, after the ``error`` that ``sent`` had."""
         if error is None:
             return ShownForm(self.fields, now, now, version)
         edit = self.edit(sent)
@@ -433,7 +427,6 @@ def choice(name: str, label: str, *options: tuple[str, str], **others: Any) -> F
 
 
 def undo_fields(before: Texts, after: Texts, version: str = "") -> dict[str, str]:
-    """Return the fields of a form that changes ``after``, whose version is this one, back."""
     return {**before, **{_OPENED + name: text for name, text in after.items()}, "version": version}
 
 

@@ -32,8 +32,6 @@ _READ_AT_ONCE = 100
 
 
 class PastEvent(NamedTuple):
-    """An event as the console tells it: decoded, and with its author as text."""
-
     sequence: int
     id: str
     type: str
@@ -52,11 +50,7 @@ class PastEvent(NamedTuple):
 
 
 class HistoryLine(NamedTuple):
-    """An event in words: ``who`` did ``what``.
-
-    ``by`` is the key or person, such as ``person/2``; it is empty for the service. ``members`` are
-    those that changed. ``undo`` takes the event back.
-    """
+    """``by`` is the key or person, such as ``person/2``; it is empty for the service."""
 
     id: str
     type: str
@@ -100,7 +94,6 @@ class History(NamedTuple):
 
 
 async def history_of(request: PageRequest, resource: str) -> History:
-    """Return the history of a resource from the ``cursor`` of the address on."""
     cursor = "" if request.head.method == "POST" else request.form.text("cursor")
     query = {"resource": resource, "limit": ON_A_PAGE}
     try:

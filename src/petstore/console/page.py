@@ -453,7 +453,6 @@ class PageRequest(Struct):
         error: PetstoreError | None = None,
         **context: Any,
     ) -> Response:
-        """Return a page from its template. An ``error`` sets the status."""
         # Without a session there is no secret: anyone could have made the notice up.
         is_told = self.session is not None and not self.is_refresh
         signed = cookie_of(self.head, _NOTICE, self.root) if is_told else ""
@@ -527,8 +526,6 @@ def operation_in_words(operation_id: str | None) -> str:
 
 
 class PageFailure(NamedTuple):
-    """What went wrong: the status of the page, a heading, and sentences that say what to do."""
-
     status: int
     title: str
     message: str

@@ -43,11 +43,7 @@ class PageRange(NamedTuple):
 
     @classmethod
     def of(cls, kind: str, ids: range, *filters: object) -> "PageRange":
-        """Return the extent of a page of resources of this ``kind``.
-
-        ``filters`` are the filters of the list, unset ones too: status and category of pets, status
-        and pet of orders.
-        """
+        """``filters`` are status and category of pets, status and pet of orders, unset ones too."""
         return cls((kind, *(None if value is UNSET else value for value in filters)), ids)
 
 

@@ -52,7 +52,6 @@ def order_form(request: PageRequest, order: Order | None = None) -> FieldSet:
 
 
 def ending_form(order: Order) -> FieldSet:
-    """Return what can be typed as an order is cancelled or returned."""
     return FieldSet(
         Field("cancelReason", "Reason", parse=optional),
         Field("returnReason", "Reason", parse=optional),

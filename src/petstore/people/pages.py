@@ -150,10 +150,7 @@ async def _refuse_password(request: PageRequest, error: PetstoreError) -> Respon
 async def _show_account(
     request: PageRequest, error: PetstoreError | None = None, problem: Problem | None = None
 ) -> Response:
-    """Return the page as it is now.
-
-    ``error`` refused the form of the name, unless there is a ``problem`` with a password.
-    """
+    """``error`` refused the form of the name, unless there is a ``problem`` with a password."""
     if isinstance(error, (MissingKey, NotFound)):
         raise type(error)(error.message)
     session, caller, wrong = request.session, request.caller, problem

@@ -130,10 +130,7 @@ def invite_person(person_id: int, change: Change) -> Unit[Added]:
 
 
 def change_person(person_id: int, changes: Mapping[str, Any], change: Change) -> Unit[Person]:
-    """Change fields of a person, by their names in ``PersonPatch``.
-
-    Disabling signs the person out and ends their links, and the links that they made.
-    """
+    """Disabling signs the person out and ends their links, and the links that they made."""
     change = yield from begin_change(change)
     before = yield from read_person(person_id, change.environment)
     change.check(before.shown)
@@ -318,10 +315,7 @@ def end_sessions(caller_id: int, *, kept: bytes = b"", only: bytes = b"") -> Uni
 
 
 def create_invitation(change: Change, person_id: int) -> Unit[str]:
-    """Create a link that sets the password of a person once, and return its secret.
-
-    It ends with the credential of its maker, and earlier ones of the person end.
-    """
+    """It ends with the credential of its maker, and earlier ones of the person end."""
     yield delete_invitations(person_id)
     secret, maker = secrets.token_urlsafe(32), change.caller
     made_with: Row = (None, None, None)

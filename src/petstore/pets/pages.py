@@ -96,8 +96,6 @@ TABLE = FORM.only("name", "status", "categoryId")
 
 
 class _Added(NamedTuple):
-    """A pet that the caller added at a time, and how to undo that while it is unchanged."""
-
     pet: Pet
     category: str
     at: Milliseconds

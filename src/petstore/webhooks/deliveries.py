@@ -117,10 +117,7 @@ class Backlog(NamedTuple):
 async def list_deliveries(
     store: Reader, webhook_id: int, state: DeliveryState | UnsetType, before: int | None, limit: int
 ) -> Page[Delivery]:
-    """Return ``limit`` deliveries of a webhook with an id below ``before``, the newest first.
-
-    With a ``state`` it searches a bounded part: a page may be short although there is a next one.
-    """
+    """With a ``state`` it searches a bounded part: a page may be short although more follow."""
     width = limit + 1 if state is UNSET else max(limit + 1, _SEARCHED_AT_ONCE)
     sql = f"SELECT {DELIVERY_COLUMNS} FROM webhook_deliveries {_BEFORE}"  # noqa: S608 - only names
     rows = await store.read(
@@ -139,11 +136,7 @@ async def list_deliveries(
 
 
 def retry(change: Change, webhook_id: int, delivery_id: int) -> Unit[Delivery]:
-    """Send the event of a delivery again.
-
-    Return the delivery that sends it: the pending one of this event, which becomes due now, or else
-    a new one.
-    """
+    """Return the pending delivery of this event, which becomes due now, or else a new one."""
     yield from lock_enabled(change, webhook_id)
     rows = yield Statement(
         "SELECT sequence, event_id FROM webhook_deliveries WHERE id = ?1 AND webhook_id = ?2",
@@ -172,10 +165,7 @@ def retry(change: Change, webhook_id: int, delivery_id: int) -> Unit[Delivery]:
 
 
 def recover(change: Change, webhook_id: int, since: Milliseconds) -> Unit[Webhook]:
-    """Begin to send a webhook again what failed or was never sent ``since``.
-
-    The process that delivers to the webhook does the rest (``recover_batch``).
-    """
+    """The process that delivers to the webhook does the rest (``recover_batch``)."""
     webhook = yield from lock_enabled(change, webhook_id)
     before = (yield from _first_since(since)) - 1
     yield Statement(
@@ -217,10 +207,7 @@ def _first_since(moment: Milliseconds) -> Unit[int]:
 
 
 def recover_batch(owner: str, webhook: LeasedWebhook, now: Milliseconds) -> Unit[Recovered]:
-    """Make deliveries of events that a recovery finds next: of those that failed or have none.
-
-    It stays where it is while too many deliveries are pending.
-    """
+    """It stays where it is while too many deliveries are pending."""
     before = webhook.recovered_to or 0
     pending = yield Statement(
         "SELECT id FROM webhook_deliveries WHERE"
@@ -276,10 +263,7 @@ async def due_deliveries(store: Reader, webhook_id: int, now: Milliseconds) -> l
 
 
 async def read_backlog(store: Reader, webhooks: Iterable[LeasedWebhook]) -> Backlog:
-    """Return what is not yet delivered to these ``webhooks``, and how many others are disabled.
-
-    An event counts even without a delivery: perhaps no process makes one.
-    """
+    """An event counts even without a delivery: perhaps no process makes one."""
     ids = [webhook.id for webhook in webhooks]
     listed = placeholder_list(1, ids)
     ((delivery, event, disabled),) = await store.read(
@@ -358,11 +342,7 @@ def make_deliveries(
 def save_progress(
     outcomes: Sequence[Outcome], held: Sequence[DueDelivery], now: Milliseconds
 ) -> Unit[list[WebhookNotice]]:
-    """Save how attempts went, and let deliveries wait that others of their resource hold back.
-
-    An outcome is ignored if another process has made an attempt at the same delivery meanwhile. A
-    webhook that keeps failing, or whose endpoint is gone, is disabled.
-    """
+    """An outcome is ignored if another process has made an attempt at the delivery meanwhile."""
     notices = []
     by_webhook = attrgetter("delivery.webhook_id")
     for webhook_id, group in groupby(sorted(outcomes, key=by_webhook), by_webhook):

@@ -166,10 +166,7 @@ def require_own(webhook: Webhook, caller: Caller | None) -> None:
 
 
 def change_webhook(change: Change, webhook_id: int, patch: WebhookPatch) -> Unit[Webhook]:
-    """Change a webhook, and return it. Enabled again, it resumes from now.
-
-    An event tells the owner that an administrator has disabled it.
-    """
+    """Enabled again, it resumes from now. An event says that an administrator has disabled it."""
     webhook = yield from _locked(change, webhook_id, only_disables=patch == _DISABLE)
     is_own = change.caller is None or webhook.owner.id == change.caller.id
     enabled = webhook.enabled if patch.enabled is UNSET else patch.enabled
