@@ -41,7 +41,7 @@ from petstore.imports import pages as imports
 from petstore.interface.application import Exchange
 from petstore.interface.bodies import BodyReader, room_for_file
 from petstore.interface.operation import Services
-from petstore.interface.routes import Route, Routes, decode_path_id
+from petstore.interface.routes import Routes, decode_path_id
 from petstore.keys import pages as keys
 from petstore.orders import pages as orders
 from petstore.orders import today_pages as today
@@ -138,7 +138,10 @@ class Console:
         page = route.operations.get(head.method)
         if page is None:
             await self._recognize_if_possible(request)
-            raise _refusal(route, head)
+            if not route.operations:
+                msg = "the console has no page at this address"
+                raise NotFound(msg)
+            raise route.refusal(head.method, head.path)
         if page.method == "GET":
             return await self._admitted(page, request, receive)
         _require_same_origin(head, self._origin)
@@ -293,13 +296,6 @@ def _origin_of(url: str) -> bytes:
     scheme, netloc, *_ = urlsplit(url.lower())
     usual = ":443" if scheme == "https" else ":80"
     return f"{scheme}://{netloc.removesuffix(usual)}".encode("ascii")
-
-
-def _refusal(route: Route[ConsolePage], head: Request) -> PetstoreError:
-    if not route.operations:
-        msg = "the console has no page at this address"
-        return NotFound(msg)
-    return route.refusal(head.method, head.path)
 
 
 def _error_page(request: PageRequest, error: PetstoreError) -> Response:

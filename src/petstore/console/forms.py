@@ -1,8 +1,4 @@
-"""Forms as browsers send them, the fields that pages describe once, and what is wrong with one.
-
-From the description of a field follow what the form shows, what was typed, the body of the
-operation, what others changed meanwhile, and the form that undoes a change.
-"""
+"""Forms as browsers send them, the fields that pages describe once, and what is wrong with one."""
 
 import asyncio
 import re
@@ -281,7 +277,8 @@ class Field(NamedTuple):
     def text_of(self, resource: Any) -> str:
         if self.show is not None:
             return self.show(resource)
-        return line(getattr(resource, _in_snake_case(self.name)) or "")
+        member = re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", self.name)
+        return line(getattr(resource, member) or "")
 
     def typed(self, form: Form, prefix: str = "") -> str:
         name = prefix + self.name
@@ -436,7 +433,3 @@ def optional(text: str) -> str | None:
 
 def words(texts: Iterable[str]) -> str:
     return " ".join(sorted({word for text in texts for word in text.split()}))
-
-
-def _in_snake_case(name: str) -> str:
-    return re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", name)

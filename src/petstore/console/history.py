@@ -1,7 +1,4 @@
-"""The history of a resource as its page shows it, and of the store: who changed what, when.
-
-Both are pages of ``listEvents`` with the newest first, in words.
-"""
+"""The history of a resource, and of the store, in words: who changed what, when."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -343,7 +340,9 @@ def sentence(event: PastEvent, facts: SentenceFacts, *, names_it: bool = False) 
     if not event.previous:  # of a newer version
         return Markup("{}: {}").format(event.type, it)
     of_it = Markup(" of {}").format(it) if names_it else Markup("")
-    changes = [_change(event, name, facts, it, of_it) for name in _told(event.previous)]
+    implied = {name for each in event.previous for name in _IMPLIED.get(each, ())}
+    told_of = [name for name in event.previous if name not in implied]
+    changes = [_change(event, name, facts, it, of_it) for name in told_of]
     return Markup(" and ").join(changes)
 
 
@@ -381,11 +380,6 @@ def _about_caller(event: PastEvent, it: Markup) -> Markup | None:
         return Markup("set a password with a link")
     done = "disabled" if event.data["state"] == "disabled" else "enabled"
     return Markup("{} {}").format(done, it)
-
-
-def _told(members: Collection[str]) -> list[str]:
-    implied = {name for each in members for name in _IMPLIED.get(each, ())}
-    return [name for name in members if name not in implied]
 
 
 def _change(event: PastEvent, name: str, facts: SentenceFacts, it: Markup, of_it: Markup) -> Markup:

@@ -1,8 +1,4 @@
-"""A page of the console: its row of the table, a request of it, and notices for the next page.
-
-A notice is in a cookie that the next page deletes, signed with the secret of the session: another
-site below the same domain could set a cookie, but not one whose undo a person then presses.
-"""
+"""A page of the console: its row of the table, a request of it, and notices for the next page."""
 
 import asyncio
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -194,6 +190,7 @@ def read_notice(signed: str, secret: bytes) -> Notice | None:
         return None
 
 
+# Another site below the same domain could set a cookie, but not one whose undo a person presses.
 def _signature(record: bytes, secret: bytes) -> bytes:
     return digest(digest(secret, _PURPOSE, "sha256"), record, "sha256")
 

@@ -252,10 +252,8 @@ def pet_of(cells: Cells, choices: Choices) -> NewPet | list[str]:
     if cells.fault:
         return [cells.fault]
     category, word = cells.category, cells.status
-    category_id, status = (
-        choices.categories.get(name_key(category)),
-        meaning_of(word_key(word), choices),
-    )
+    category_id = choices.categories.get(name_key(category))
+    status = meaning_of(word_key(word), choices)
     name = _FORMULA_GUARD.sub(r"\1", cells.name)
     reasons = [_text_fault("name", name, MAX_NAME)]
     if category_id is None:

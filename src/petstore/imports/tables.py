@@ -1,7 +1,4 @@
-"""The rows of a file, from its content alone: CSV in the usual encodings, and workbooks.
-
-``reading.py`` runs this module as a process of its own, which limits its memory and time.
-"""
+"""The rows of a file, from its content alone; ``reading.py`` runs this module as a process."""
 
 import csv
 import io

@@ -1,9 +1,4 @@
-"""List, create, change, rotate, revoke and unban API keys.
-
-Each change is one unit of work. It begins by counting up the revision of all keys, so changes to
-keys and people happen one after another, and a running service learns of them. It ends by
-recording an event.
-"""
+"""API keys in the database. Each change first counts up the revision that all processes watch."""
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial

@@ -47,7 +47,8 @@ def order_form(request: PageRequest, order: Order | None = None) -> FieldSet:
         ),
     ]
     if order is not None and order.status == "returned":
-        fields += [_refund(currency), Field("returnReason", "Reason", attributes=_REASON)]
+        fields.append(_price("refund", "Refund", currency))
+        fields.append(Field("returnReason", "Reason", attributes=_REASON))
     return FieldSet(*fields)
 
 
@@ -55,12 +56,8 @@ def ending_form(order: Order) -> FieldSet:
     return FieldSet(
         Field("cancelReason", "Reason", parse=optional),
         Field("returnReason", "Reason", parse=optional),
-        _refund(order.currency or ""),
+        _price("refund", "Refund", order.currency or ""),
     )
-
-
-def _refund(currency: str) -> Field:
-    return _price("refund", "Refund", currency)
 
 
 def _price(name: str, label: str, currency: str) -> Field:

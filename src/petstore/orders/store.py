@@ -1,7 +1,4 @@
-"""Place, list and change orders, and free the pets of those that lapse.
-
-If several buyers order the same pet, only one succeeds.
-"""
+"""Orders in the database, and the pets of those that lapse."""
 
 import asyncio
 import logging
@@ -115,15 +112,11 @@ async def list_delivered(
                 if len(orders) == limit:
                     return orders, after
                 orders.append(order)
-            after = _delivery(order)
+            assert order.delivered_at is not UNSET  # noqa: S101 - it is in the index
+            after = milliseconds(order.delivered_at), order.id
         if len(rows) <= SHORT:
             return orders, None
     return orders, after
-
-
-def _delivery(order: Order) -> Delivery:
-    assert order.delivered_at is not UNSET  # noqa: S101 - it is in the index
-    return milliseconds(order.delivered_at), order.id
 
 
 def _select_delivered(since: Milliseconds, before: Delivery) -> Statement:

@@ -1,9 +1,4 @@
-"""People, their accounts, the sessions of callers at the console, and invitations.
-
-A session and an invitation end with the credential that made them: the token of a key, or the
-password of a person. Each change to people is one unit of work, which begins and ends as a change
-to a key does.
-"""
+"""People, their accounts, the sessions of callers at the console, and invitations."""
 
 import secrets
 from collections.abc import Mapping

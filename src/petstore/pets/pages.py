@@ -359,12 +359,9 @@ def _again(pet: Pet) -> Undo:
 async def _get(request: PageRequest) -> Result[Any]:
     pet = await request.find_pet(request.path_id)
     if pet is None:
-        raise _not_found(request)
+        msg = f"there is no pet {request.path_id}; it may have been deleted"
+        raise NotFound(msg)
     return Result(pet)
-
-
-def _not_found(request: PageRequest) -> NotFound:
-    return NotFound(f"there is no pet {request.path_id}; it may have been deleted")
 
 
 async def _download(request: PageRequest) -> Response:

@@ -1,8 +1,4 @@
-"""Read the sales, along the indexes of deliveries and returns: the cost grows with the range.
-
-A statement reads some weeks at most, and others have the event loop in between: a year of a large
-store takes a while.
-"""
+"""Sales in the database, read some weeks at a time along the indexes."""
 
 from collections.abc import Sequence
 from datetime import date, timedelta

@@ -1,7 +1,4 @@
-"""Deliveries of events to webhooks: which there are, which are due, and how they went.
-
-Units lock the webhook first and then its deliveries.
-"""
+"""Deliveries of events to webhooks: which there are, which are due, and how they went."""
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache

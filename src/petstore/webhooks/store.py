@@ -1,9 +1,4 @@
-"""Create, change, test, lease and delete webhooks.
-
-A webhook belongs to its key or person. Administrators see it too. A process that delivers leases
-webhooks. It alone makes deliveries of new events, attempts those that are due and saves the
-outcomes, until it releases the lease or has not renewed it in time.
-"""
+"""Webhooks in the database, and which process has leased them to make their deliveries."""
 
 from collections.abc import Collection
 from operator import itemgetter
@@ -168,7 +163,6 @@ def require_own(webhook: Webhook, caller: Caller | None) -> None:
 def change_webhook(change: Change, webhook_id: int, patch: WebhookPatch) -> Unit[Webhook]:
     """Enabled again, it resumes from now. An event says that an administrator has disabled it."""
     webhook = yield from _locked(change, webhook_id, only_disables=patch == _DISABLE)
-    is_own = change.caller is None or webhook.owner.id == change.caller.id
     enabled = webhook.enabled if patch.enabled is UNSET else patch.enabled
     changed = replace(
         webhook,
@@ -199,7 +193,7 @@ def change_webhook(change: Change, webhook_id: int, patch: WebhookPatch) -> Unit
             (webhook_id,),
             name="resume_webhook",
         )
-    if not is_own:
+    if change.caller is not None and webhook.owner.id != change.caller.id:
         yield change.record(_own_event("webhook.disabled", changed, {"enabled": True}))
     return changed
 
