@@ -17,7 +17,6 @@ from petstore.time_slices import TimeSlices
 
 _DELIMITERS: Mapping[str, Delimiter] = {"comma": ",", "semicolon": ";"}
 SEPARATOR = choice("separator", "Separator", *((name, name) for name in _DELIMITERS))
-"""The field for what divides the cells of a file."""
 
 _HEADERS: Headers = [b"content-type: text/csv; charset=utf-8", b"cache-control: no-store"]
 

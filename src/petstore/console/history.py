@@ -22,7 +22,6 @@ from petstore.interface.operation import Result
 from petstore.keys.store import names_of_callers
 
 ON_A_PAGE = 20
-"""How many events a page of a history has."""
 
 _WITHOUT_ID = {"service": "The service", "operator": "The operator"}
 _READ_AT_ONCE = 100
@@ -159,10 +158,7 @@ def _request_of(event: PastEvent) -> object:
 def deleted_page(
     request: PageRequest, history: History, gone: NotFound, fields: FieldSet
 ) -> Response:
-    """Return the page of a resource that is gone, if it ever was: then its history is kept.
-
-    It shows what was typed to change the resource meanwhile.
-    """
+    """Show the history that is kept, and what was typed to change the resource meanwhile."""
     if not history.lines:
         raise NotFound(gone.message)
     path = request.home + request.head.path.removeprefix(HOME)

@@ -82,7 +82,6 @@ _SECOND_CLICK_SECONDS = 0.05
 _ATTEMPTS = 5
 _IDS_AT_ONCE = 100
 SESSION = "petstore_console"
-"""The cookie of the session."""
 
 _NOTICE = "petstore_notice"
 _HTTPS = "https://"
@@ -361,13 +360,11 @@ class PageRequest(Struct):
         if_match: str | None = None,
         once: str | None = None,
     ) -> Result[Any]:
-        """Execute an operation of the interface, and return its result.
+        """Execute an operation of the interface, about the resource of the path.
 
-        ``query`` and ``body`` are as in the interface; values of ``None`` are left out of a query.
-        It is about the resource of the path, and changes the ``version`` that the form has, if no
-        other is given. A POST with the same ``once``, which is its form's if no other is
-        given, and the same body is executed once (``Idempotency-Key``): the second click of two
-        waits for the first. A form that was sent, and then changed, is another request.
+        It changes the ``version`` that the form has, if no other is given. A POST with the same
+        ``once``, which is its form's if no other is given, and the same body is executed once
+        (``Idempotency-Key``): the second click of two waits for the first.
         """
         operation = _BY_ID[operation_id]
         self.require(operation_id)
@@ -468,11 +465,7 @@ class PageRequest(Struct):
         return replace(page, headers=[*page.headers, cookie_header(_NOTICE, "", self.root, 0)])
 
     async def change(self, resource: str, fields: FieldSet) -> tuple[Any, Any]:
-        """Change a resource that is used meanwhile, and return it as it was and as it is.
-
-        Its version is another one with each use: perhaps since it was read, too. Then this begins
-        again, and raises ``PreconditionFailed`` only for what others changed.
-        """
+        """The version changes with each use, so this begins again unless others changed a field."""
         for _ in range(_ATTEMPTS - 1):
             with suppress(PreconditionFailed):
                 return await self._change(resource, fields)

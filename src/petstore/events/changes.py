@@ -32,11 +32,7 @@ _Source: TypeAlias = tuple[object, ...]
 
 
 class PageRange(NamedTuple):
-    """What a page of a list shows, and what would show on it.
-
-    ``source`` names the list. The page was read from these ``ids``, up to the first item of the
-    next page: without that, it would be the last page.
-    """
+    """A page of ``ids`` up to the first item of the next page; the last page has no end."""
 
     source: _Source
     ids: range
@@ -48,8 +44,6 @@ class PageRange(NamedTuple):
 
 
 class RecentChanges:
-    """The latest changes of all processes, as far as this one has learned of them."""
-
     def __init__(self, store: Store) -> None:
         self._store = store
         self._reads = SingleFlight[object, None]()

@@ -15,10 +15,7 @@ _SEARCHED_AT_ONCE = 2000
 
 
 class EventFilter(NamedTuple):
-    """Which events are wanted: of these ``types``, and perhaps of a resource or by an actor.
-
-    Of the events that only some may read, those with one of these ``key_ids``.
-    """
+    """Of the events that only some may read, those with one of these ``key_ids`` are wanted."""
 
     types: Collection[str]
     key_ids: tuple[int, int]

@@ -42,7 +42,6 @@ COLUMN_NAMES: Mapping[str, Sequence[str]] = {
         "état", "stan", "статус", "状態",
     ),
 }  # fmt: skip
-"""The names of columns that are understood, by field."""
 
 STATUS_WORDS: Mapping[PetStatus, Sequence[str]] = {
     "available": (
@@ -62,7 +61,6 @@ STATUS_WORDS: Mapping[PetStatus, Sequence[str]] = {
         "geadopteerd", "solgt", "sprzedany", "sprzedana", "adoptowany", "adoptowana",
     ),
 }  # fmt: skip
-"""The words for each status that are understood."""
 
 TOTAL_WORDS = (
     "total", "totals", "grand total", "subtotal", "sum", "Summe", "Gesamt", "total general",

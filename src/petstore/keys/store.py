@@ -67,10 +67,7 @@ SELECT_KEYS = (
 
 
 class StoredKey(NamedTuple):
-    """A key as stored, its last use in the console, and what the limiter has saved about it.
-
-    ``token_ends`` are the last characters of its tokens, the newest first.
-    """
+    """``token_ends`` are the last characters of its tokens, the newest first."""
 
     key: Caller
     seen_at: Milliseconds | None

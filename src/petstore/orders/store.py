@@ -373,7 +373,6 @@ WORDS = WordIndex("order_words", "orders", ORDERS, _text)
 async def search_orders(
     store: Reader, text: str, wanted: OrderFilter, after: int | None, limit: int
 ) -> Page[Order]:
-    """Return the first ``limit`` orders above ``after`` whose buyers have all words of a text."""
     admits = None if wanted == OrderFilter() else wanted.admits
     return await WORDS.search(store, text, after, limit, admits)
 

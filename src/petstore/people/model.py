@@ -214,10 +214,7 @@ class Device(NamedTuple):
 
 
 class Session(NamedTuple):
-    """A session of a ``caller``, which ends with the ``credential`` that opened it.
-
-    That is the digest of the token of a key, or of the hash of the password of a person.
-    """
+    """It ends with its ``credential``: the digest of a token, or of the hash of a password."""
 
     caller: Caller
     credential: bytes

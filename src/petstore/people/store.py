@@ -326,7 +326,6 @@ def create_invitation(change: Change, person_id: int) -> Unit[str]:
 
 
 def find_invited(secret: str, environment: Environment, now: Milliseconds) -> Unit[Account | None]:
-    """Return whom a link invites, ``None`` if it has ended."""
     rows = yield Statement(
         "SELECT person_id, kind, caller_id, credential FROM invitations"
         " WHERE digest = ?1 AND expires_at > ?2",

@@ -44,7 +44,6 @@ from petstore.pets.model import EXPORTED, STATUSES, NewPet, Pet, statuses_after
 
 _ON_A_PAGE = 50
 MAX_SELECTED = 500
-"""How many pets can be changed or deleted at once."""
 NOT_COUNTED = "This is no sale: Sales does not count it."
 _NO_SALE = "“sold” here is not counted in Sales. Sell the pet instead."
 _VERSION = 8
@@ -92,7 +91,6 @@ def _form(
 
 FORM = _form()
 TABLE = FORM.only("name", "status", "categoryId")
-"""The fields that tables of pets show."""
 
 
 class _Added(NamedTuple):

@@ -38,7 +38,6 @@ DELIVERY_COLUMNS = (
     "id, event_id, type, resource, state, attempts, created_at, last_attempt_at, due_at,"
     " response_status, response_body, error"
 )
-"""The columns of a delivery in SQL, as ``delivery_of`` reads them."""
 
 _BEFORE = (
     "/*sqlite*/ WHERE webhook_id = ?1 AND id < ?2 ORDER BY id DESC /*end*/"
@@ -74,11 +73,7 @@ class DueDelivery(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How an attempt at a delivery went, which began ``at`` a moment.
-
-    It is attempted again at ``due_at`` if it is still pending. Without an attempt (``at`` is
-    ``None``) it could not even be sent.
-    """
+    """Without an attempt (``at`` is ``None``) it could not even be sent."""
 
     delivery: DueDelivery
     state: DeliveryState
@@ -124,8 +119,7 @@ async def list_deliveries(
             name="select_deliveries",
         )
     )
-    deliveries = [delivery_of(row) for row in rows]
-    matching = [each for each in deliveries if state in (UNSET, each.state)]
+    matching = [each for each in map(delivery_of, rows) if state in (UNSET, each.state)]
     page = matching[:limit]
     if len(matching) > limit:
         return Page(page, page[-1].id)
@@ -175,11 +169,7 @@ def recover(change: Change, webhook_id: int, since: Milliseconds) -> Unit[Webhoo
 
 
 def _first_since(moment: Milliseconds) -> Unit[int]:
-    """Return the sequence of the first event since a moment, or the one that comes next.
-
-    No index has the times of events: each change would pay for one. They are times of several
-    clocks, so not quite in the order of the feed.
-    """
+    """No index has the times of events, which are of several clocks: not quite in order."""
     ((first,),) = yield Statement("SELECT min(sequence) FROM events", name="select_oldest_event")
     ((last,),) = yield Statement("SELECT max(sequence) FROM events", name="select_newest_event")
     low, end = first or 1, (last or 0) + 1
@@ -287,10 +277,7 @@ async def read_backlog(store: Reader, webhooks: Iterable[LeasedWebhook]) -> Back
 def batches(
     webhooks: Collection[LeasedWebhook], newest: int
 ) -> Iterable[tuple[list[LeasedWebhook], int]]:
-    """Yield webhooks of one position, and the position to continue at, in batches of bounded size.
-
-    A transaction that makes many deliveries would keep others from writing.
-    """
+    """A transaction that makes many deliveries would keep others from writing."""
     behind = sorted(
         (webhook for webhook in webhooks if webhook.position < newest), key=attrgetter("position")
     )
@@ -305,11 +292,7 @@ def batches(
 def make_deliveries(
     owner: str, webhooks: Sequence[LeasedWebhook], end: int, now: Milliseconds
 ) -> Unit[dict[int, int]]:
-    """Make deliveries of the events behind the position of ``webhooks`` up to ``end``.
-
-    Return how many for each; a webhook that ``owner`` has lost, or that was disabled or moved
-    meanwhile, is missing.
-    """
+    """Return how many for each webhook; one lost, disabled or moved meanwhile is missing."""
     made = {}
     for webhook in webhooks:
         moved = yield Statement(

@@ -32,7 +32,6 @@ COLUMNS = (
     f" CASE WHEN failures >= {NOTICED_FAILURES} THEN failing_since END, key_id,"
     " (SELECT kind FROM callers WHERE callers.id = webhooks.key_id)"
 )
-"""The columns of a webhook in SQL, as ``webhook_of`` reads them."""
 
 LEASE: Milliseconds = 15 * SECOND  # how long a lease lasts unless it is renewed
 _SELECT = f"SELECT {COLUMNS} FROM webhooks"  # noqa: S608 - only names
