@@ -157,11 +157,8 @@ async def _get(request: PageRequest) -> Result[Any]:
     try:
         return await request.execute("getCategory")
     except NotFound:
-        raise _not_found(request) from None
-
-
-def _not_found(request: PageRequest) -> NotFound:
-    return NotFound(f"there is no category {request.path_id}; it may have been deleted")
+        msg = f"there is no category {request.path_id}; it may have been deleted"
+        raise NotFound(msg) from None
 
 
 # The field for the category of a pet: one of a list, or the name of another one

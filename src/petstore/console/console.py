@@ -41,7 +41,7 @@ from petstore.imports import pages as imports
 from petstore.interface.application import Exchange
 from petstore.interface.bodies import BodyReader, room_for_file
 from petstore.interface.operation import Services
-from petstore.interface.routes import Route, Routes, decode_path_id
+from petstore.interface.routes import Routes, decode_path_id
 from petstore.keys import pages as keys
 from petstore.orders import pages as orders
 from petstore.orders import today_pages as today
@@ -95,10 +95,7 @@ PAGES: tuple[ConsolePage, ...] = (
 
 
 class Console:
-    """Serves the pages below ``path``; see ``petstore.interface.application.Section``.
-
-    ``public_url`` is empty if the operator has named none.
-    """
+    """``public_url`` is empty if the operator has named none."""
 
     path = HOME
 
@@ -141,7 +138,10 @@ class Console:
         page = route.operations.get(head.method)
         if page is None:
             await self._recognize_if_possible(request)
-            raise _refusal(route, head)
+            if not route.operations:
+                msg = "the console has no page at this address"
+                raise NotFound(msg)
+            raise route.refusal(head.method, head.path)
         if page.method == "GET":
             return await self._admitted(page, request, receive)
         _require_same_origin(head, self._origin)
@@ -241,7 +241,6 @@ class Console:
     async def _pending(
         self, page: ConsolePage, request: PageRequest, receive: Receive, largest: int
     ) -> SavedForm | None:
-        """Return a form to be sent again, ``None`` if it has a secret or a file."""
         form, path = request.form, page_address(request.head.path.removeprefix(HOME))
         if page.signs_in or page.has_secret or page.takes_files or not path:
             return None
@@ -297,13 +296,6 @@ def _origin_of(url: str) -> bytes:
     scheme, netloc, *_ = urlsplit(url.lower())
     usual = ":443" if scheme == "https" else ":80"
     return f"{scheme}://{netloc.removesuffix(usual)}".encode("ascii")
-
-
-def _refusal(route: Route[ConsolePage], head: Request) -> PetstoreError:
-    if not route.operations:
-        msg = "the console has no page at this address"
-        return NotFound(msg)
-    return route.refusal(head.method, head.path)
 
 
 def _error_page(request: PageRequest, error: PetstoreError) -> Response:

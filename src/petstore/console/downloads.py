@@ -17,14 +17,11 @@ from petstore.time_slices import TimeSlices
 
 _DELIMITERS: Mapping[str, Delimiter] = {"comma": ",", "semicolon": ";"}
 SEPARATOR = choice("separator", "Separator", *((name, name) for name in _DELIMITERS))
-"""The field for what divides the cells of a file."""
 
 _HEADERS: Headers = [b"content-type: text/csv; charset=utf-8", b"cache-control: no-store"]
 
 
 class CsvDownload(TextIOWrapper):
-    """A CSV file to write and then send. Spreadsheets see by its mark that it is in UTF-8."""
-
     def __init__(self) -> None:
         file = cast("BinaryIO", TemporaryFile())  # noqa: SIM115 - the server closes it
         # Without the mark, spreadsheets expect the encoding of the country.
@@ -46,7 +43,6 @@ async def download_list(
     query: Mapping[str, Any],
     rows_of: Callable[[Sequence[Any]], Awaitable[Iterable[dict[str, Any]]]],
 ) -> Response:
-    """Return the file of all that a list has. A HEAD request gets no rows."""
     cursor, slices = None, TimeSlices()
     with ExitStack() as opened:
         file = opened.enter_context(CsvDownload())

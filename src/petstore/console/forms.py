@@ -1,8 +1,4 @@
-"""Forms as browsers send them, the fields that pages describe once, and what is wrong with one.
-
-From the description of a field follow what the form shows, what was typed, the body of the
-operation, what others changed meanwhile, and the form that undoes a change.
-"""
+"""Forms as browsers send them, the fields that pages describe once, and what is wrong with one."""
 
 import asyncio
 import re
@@ -83,8 +79,6 @@ class UploadedFile(NamedTuple):
 
 
 class Form(NamedTuple):
-    """The fields of a form, or of the query of an address, and the file that came with it."""
-
     fields: Mapping[str, Sequence[str]]
     file: UploadedFile | None = None
 
@@ -106,10 +100,7 @@ EMPTY = Form({})
 
 
 class Problem(NamedTuple):
-    """What is wrong with a form, in words for a person. ``field`` is empty if it is all of it.
-
-    ``label`` is what the page calls the field. ``others`` are what else is wrong.
-    """
+    """``field`` is empty if all of the form is wrong. ``others`` are what else is wrong."""
 
     field: str
     text: str
@@ -286,7 +277,8 @@ class Field(NamedTuple):
     def text_of(self, resource: Any) -> str:
         if self.show is not None:
             return self.show(resource)
-        return line(getattr(resource, _in_snake_case(self.name)) or "")
+        member = re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", self.name)
+        return line(getattr(resource, member) or "")
 
     def typed(self, form: Form, prefix: str = "") -> str:
         name = prefix + self.name
@@ -394,7 +386,6 @@ class FieldSet:
         return ShownForm(self.fields, typed, typed, problem=self.problem(error))
 
     def shown(self, now: Texts, version: str, sent: Form, error: PetstoreError | None) -> ShownForm:
-        """Return the form of a resource as it is ``now``, after the ``error`` that ``sent`` had."""
         if error is None:
             return ShownForm(self.fields, now, now, version)
         edit = self.edit(sent)
@@ -433,7 +424,6 @@ def choice(name: str, label: str, *options: tuple[str, str], **others: Any) -> F
 
 
 def undo_fields(before: Texts, after: Texts, version: str = "") -> dict[str, str]:
-    """Return the fields of a form that changes ``after``, whose version is this one, back."""
     return {**before, **{_OPENED + name: text for name, text in after.items()}, "version": version}
 
 
@@ -443,7 +433,3 @@ def optional(text: str) -> str | None:
 
 def words(texts: Iterable[str]) -> str:
     return " ".join(sorted({word for text in texts for word in text.split()}))
-
-
-def _in_snake_case(name: str) -> str:
-    return re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", name)

@@ -1,7 +1,4 @@
-"""The history of a resource as its page shows it, and of the store: who changed what, when.
-
-Both are pages of ``listEvents`` with the newest first, in words.
-"""
+"""The history of a resource, and of the store, in words: who changed what, when."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -25,15 +22,12 @@ from petstore.interface.operation import Result
 from petstore.keys.store import names_of_callers
 
 ON_A_PAGE = 20
-"""How many events a page of a history has."""
 
 _WITHOUT_ID = {"service": "The service", "operator": "The operator"}
 _READ_AT_ONCE = 100
 
 
 class PastEvent(NamedTuple):
-    """An event as the console tells it: decoded, and with its author as text."""
-
     sequence: int
     id: str
     type: str
@@ -52,11 +46,7 @@ class PastEvent(NamedTuple):
 
 
 class HistoryLine(NamedTuple):
-    """An event in words: ``who`` did ``what``.
-
-    ``by`` is the key or person, such as ``person/2``; it is empty for the service. ``members`` are
-    those that changed. ``undo`` takes the event back.
-    """
+    """``by`` is the key or person, such as ``person/2``; it is empty for the service."""
 
     id: str
     type: str
@@ -100,7 +90,6 @@ class History(NamedTuple):
 
 
 async def history_of(request: PageRequest, resource: str) -> History:
-    """Return the history of a resource from the ``cursor`` of the address on."""
     cursor = "" if request.head.method == "POST" else request.form.text("cursor")
     query = {"resource": resource, "limit": ON_A_PAGE}
     try:
@@ -169,10 +158,7 @@ def _request_of(event: PastEvent) -> object:
 def deleted_page(
     request: PageRequest, history: History, gone: NotFound, fields: FieldSet
 ) -> Response:
-    """Return the page of a resource that is gone, if it ever was: then its history is kept.
-
-    It shows what was typed to change the resource meanwhile.
-    """
+    """Show the history that is kept, and what was typed to change the resource meanwhile."""
     if not history.lines:
         raise NotFound(gone.message)
     path = request.home + request.head.path.removeprefix(HOME)
@@ -350,7 +336,9 @@ def sentence(event: PastEvent, facts: SentenceFacts, *, names_it: bool = False) 
     if not event.previous:  # of a newer version
         return Markup("{}: {}").format(event.type, it)
     of_it = Markup(" of {}").format(it) if names_it else Markup("")
-    changes = [_change(event, name, facts, it, of_it) for name in _told(event.previous)]
+    implied = {name for each in event.previous for name in _IMPLIED.get(each, ())}
+    told_of = [name for name in event.previous if name not in implied]
+    changes = [_change(event, name, facts, it, of_it) for name in told_of]
     return Markup(" and ").join(changes)
 
 
@@ -388,11 +376,6 @@ def _about_caller(event: PastEvent, it: Markup) -> Markup | None:
         return Markup("set a password with a link")
     done = "disabled" if event.data["state"] == "disabled" else "enabled"
     return Markup("{} {}").format(done, it)
-
-
-def _told(members: Collection[str]) -> list[str]:
-    implied = {name for each in members for name in _IMPLIED.get(each, ())}
-    return [name for name in members if name not in implied]
 
 
 def _change(event: PastEvent, name: str, facts: SentenceFacts, it: Markup, of_it: Markup) -> Markup:

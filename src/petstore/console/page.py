@@ -1,8 +1,4 @@
-"""A page of the console: its row of the table, a request of it, and notices for the next page.
-
-A notice is in a cookie that the next page deletes, signed with the secret of the session: another
-site below the same domain could set a cookie, but not one whose undo a person then presses.
-"""
+"""A page of the console: its row of the table, a request of it, and notices for the next page."""
 
 import asyncio
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -86,7 +82,6 @@ _SECOND_CLICK_SECONDS = 0.05
 _ATTEMPTS = 5
 _IDS_AT_ONCE = 100
 SESSION = "petstore_console"
-"""The cookie of the session."""
 
 _NOTICE = "petstore_notice"
 _HTTPS = "https://"
@@ -194,6 +189,7 @@ def read_notice(signed: str, secret: bytes) -> Notice | None:
         return None
 
 
+# Another site below the same domain could set a cookie, but not one whose undo a person presses.
 def _signature(record: bytes, secret: bytes) -> bytes:
     return digest(digest(secret, _PURPOSE, "sha256"), record, "sha256")
 
@@ -364,13 +360,11 @@ class PageRequest(Struct):
         if_match: str | None = None,
         once: str | None = None,
     ) -> Result[Any]:
-        """Execute an operation of the interface, and return its result.
+        """Execute an operation of the interface, about the resource of the path.
 
-        ``query`` and ``body`` are as in the interface; values of ``None`` are left out of a query.
-        It is about the resource of the path, and changes the ``version`` that the form has, if no
-        other is given. A POST with the same ``once``, which is its form's if no other is
-        given, and the same body is executed once (``Idempotency-Key``): the second click of two
-        waits for the first. A form that was sent, and then changed, is another request.
+        It changes the ``version`` that the form has, if no other is given. A POST with the same
+        ``once``, which is its form's if no other is given, and the same body is executed once
+        (``Idempotency-Key``): the second click of two waits for the first.
         """
         operation = _BY_ID[operation_id]
         self.require(operation_id)
@@ -453,7 +447,6 @@ class PageRequest(Struct):
         error: PetstoreError | None = None,
         **context: Any,
     ) -> Response:
-        """Return a page from its template. An ``error`` sets the status."""
         # Without a session there is no secret: anyone could have made the notice up.
         is_told = self.session is not None and not self.is_refresh
         signed = cookie_of(self.head, _NOTICE, self.root) if is_told else ""
@@ -472,11 +465,7 @@ class PageRequest(Struct):
         return replace(page, headers=[*page.headers, cookie_header(_NOTICE, "", self.root, 0)])
 
     async def change(self, resource: str, fields: FieldSet) -> tuple[Any, Any]:
-        """Change a resource that is used meanwhile, and return it as it was and as it is.
-
-        Its version is another one with each use: perhaps since it was read, too. Then this begins
-        again, and raises ``PreconditionFailed`` only for what others changed.
-        """
+        """The version changes with each use, so this begins again unless others changed a field."""
         for _ in range(_ATTEMPTS - 1):
             with suppress(PreconditionFailed):
                 return await self._change(resource, fields)
@@ -527,8 +516,6 @@ def operation_in_words(operation_id: str | None) -> str:
 
 
 class PageFailure(NamedTuple):
-    """What went wrong: the status of the page, a heading, and sentences that say what to do."""
-
     status: int
     title: str
     message: str

@@ -56,7 +56,6 @@ SCOPE_WORDS: Mapping[Scope, str] = {
     "webhooks:write": "Manage webhooks, which send events to programs",
     "keys:admin": "Manage all keys and people",
 }
-"""Scopes in the words of the console."""
 
 
 class _Asset:

@@ -32,28 +32,18 @@ _Source: TypeAlias = tuple[object, ...]
 
 
 class PageRange(NamedTuple):
-    """What a page of a list shows, and what would show on it.
-
-    ``source`` names the list. The page was read from these ``ids``, up to the first item of the
-    next page: without that, it would be the last page.
-    """
+    """A page of ``ids`` up to the first item of the next page; the last page has no end."""
 
     source: _Source
     ids: range
 
     @classmethod
     def of(cls, kind: str, ids: range, *filters: object) -> "PageRange":
-        """Return the extent of a page of resources of this ``kind``.
-
-        ``filters`` are the filters of the list, unset ones too: status and category of pets, status
-        and pet of orders.
-        """
+        """``filters`` are status and category of pets, status and pet of orders, unset ones too."""
         return cls((kind, *(None if value is UNSET else value for value in filters)), ids)
 
 
 class RecentChanges:
-    """The latest changes of all processes, as far as this one has learned of them."""
-
     def __init__(self, store: Store) -> None:
         self._store = store
         self._reads = SingleFlight[object, None]()

@@ -190,7 +190,6 @@ def _line(event: Mapping[str, Any]) -> str:
 
 
 def _changes(data: Mapping[str, Any], previous: Mapping[str, Any] | None) -> list[str]:
-    """Return what changed; of what began or ended, its members."""
     if previous is None:
         return [f"{name}: {_text(value)}" for name, value in data.items() if name != "id"]
     return [

@@ -29,21 +29,14 @@ _NO_STORE = b"cache-control: no-store"
 
 
 class Changes(Struct, frozen=True):
-    """The resources that changed, such as ``pet/7``, and the cursor to ask with next time.
-
-    ``resources`` is ``None`` if any may have changed.
-    """
+    """``resources``, such as ``pet/7``, is ``None`` if any may have changed."""
 
     cursor: str
     resources: Sequence[str] | None
 
 
 async def _changes(request: PageRequest) -> Response:
-    """Respond as soon as something has changed after a cursor, or with nothing after 25 seconds.
-
-    The query has the cursor ``after``, and the ``kinds`` of resources. Without a cursor the
-    response is at once, with the newest one.
-    """
+    """Respond at once without a cursor ``after``, else with a change or after 25 seconds."""
     query: dict[str, Any] = {"type": _types(request), "limit": _AT_ONCE}
     found, waited = None, 0.0
     if after := request.form.text("after"):

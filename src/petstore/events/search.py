@@ -15,10 +15,7 @@ _SEARCHED_AT_ONCE = 2000
 
 
 class EventFilter(NamedTuple):
-    """Which events are wanted: of these ``types``, and perhaps of a resource or by an actor.
-
-    Of the events that only some may read, those with one of these ``key_ids``.
-    """
+    """Of the events that only some may read, those with one of these ``key_ids`` are wanted."""
 
     types: Collection[str]
     key_ids: tuple[int, int]
@@ -55,10 +52,7 @@ async def read_events(
     *,
     newest_first: bool = False,
 ) -> FeedPage:
-    """Return the first ``limit`` wanted events after a position, else from the oldest or newest.
-
-    It searches a bounded part of the feed: the page may be empty although more events follow.
-    """
+    """It searches a bounded part of the feed: the page may be empty although more events follow."""
     if newest_first:
         return await _read_newest(store, wanted, after, limit)
     first = 0 if after is None else after.sequence
@@ -163,10 +157,7 @@ def _select(column: str, types: str, is_by: bool, newest_first: bool) -> str:  #
 async def _bound(
     store: Reader, index: tuple[str, Value] | None, start: int, *, newest_first: bool
 ) -> int:
-    """Return the position at which a search from ``start`` ends.
-
-    That is the last event that one search reads, else the end or the start of the feed.
-    """
+    """Return the last event that one search reads, else the end or the start of the feed."""
     beyond, order, end = ("<", " DESC", 0) if newest_first else (">", "", LAST_ID)
     values: list[Value] = [start]
     found = f"WHERE sequence {beyond} ?1 ORDER BY sequence{order}"
@@ -181,10 +172,7 @@ async def _bound(
 def _indexed(
     column: str, number: int, start: str, end: str = "", rest: str = "", *, descending: bool = False
 ) -> str:
-    """Return the WHERE and the ORDER BY of events with the value of a parameter in a column.
-
-    ``end`` is an operator and a position.
-    """
+    """``end`` is an operator and a position."""
     rest = " AND ".join(filter(None, (rest, "key_id < 0" if column == "key_id" else "")))
     beyond, order = ("<", " DESC") if descending else (">", "")
     conditions = [f"{column} = ?{number}", f"sequence {beyond} {start}"]
@@ -211,10 +199,7 @@ def _expired() -> CursorExpired:
 
 
 def count_since(since: Milliseconds, resource: str, kind: EventType, actor: str) -> Statement:
-    """Return the SELECT of how often an actor caused an event of a resource, in or after a moment.
-
-    Events that are not in the feed yet count too.
-    """
+    """Events that are not in the feed yet count too."""
     return Statement(
         "SELECT count(*) FROM ("
         "SELECT type, actor, at FROM events WHERE resource = ?1 /*pg UNION ALL"

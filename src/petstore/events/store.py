@@ -140,7 +140,6 @@ async def orders_at(store: Reader, sequences: Collection[int]) -> list[Event]:
 
 
 async def deliverers_of(store: Reader, orders: Collection[int]) -> dict[int, str]:
-    """Return the authors of deliveries, by the ids of orders."""
     if not orders:
         return {}
     resources = [f"order/{order_id}" for order_id in orders]

@@ -42,7 +42,6 @@ COLUMN_NAMES: Mapping[str, Sequence[str]] = {
         "état", "stan", "статус", "状態",
     ),
 }  # fmt: skip
-"""The names of columns that are understood, by field."""
 
 STATUS_WORDS: Mapping[PetStatus, Sequence[str]] = {
     "available": (
@@ -62,7 +61,6 @@ STATUS_WORDS: Mapping[PetStatus, Sequence[str]] = {
         "geadopteerd", "solgt", "sprzedany", "sprzedana", "adoptowany", "adoptowana",
     ),
 }  # fmt: skip
-"""The words for each status that are understood."""
 
 TOTAL_WORDS = (
     "total", "totals", "grand total", "subtotal", "sum", "Summe", "Gesamt", "total general",
@@ -252,10 +250,8 @@ def pet_of(cells: Cells, choices: Choices) -> NewPet | list[str]:
     if cells.fault:
         return [cells.fault]
     category, word = cells.category, cells.status
-    category_id, status = (
-        choices.categories.get(name_key(category)),
-        meaning_of(word_key(word), choices),
-    )
+    category_id = choices.categories.get(name_key(category))
+    status = meaning_of(word_key(word), choices)
     name = _FORMULA_GUARD.sub(r"\1", cells.name)
     reasons = [_text_fault("name", name, MAX_NAME)]
     if category_id is None:

@@ -171,7 +171,6 @@ def _mapping(columns: Sequence[str], found: "Import") -> dict[str, int | None]:
 
 
 def _report(text: str) -> int:
-    """Print each refused row with its line and the reasons, and return how many there are."""
     rows = [*csv.reader(io.StringIO(text))][1:]
     for *_, line, reason in rows:
         click.echo(printable(f"line {line}: {reason}"), err=True)

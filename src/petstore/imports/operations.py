@@ -77,7 +77,6 @@ MEDIA_TYPES = (
     "application/vnd.oasis.opendocument.spreadsheet",
     "application/vnd.ms-excel",
 )
-"""The media types of files: CSV, Excel, OpenDocument, and Excel as it was until 2003."""
 
 _CSV_HEADERS = [b"content-type: text/csv; charset=utf-8"]
 _ADDED_COLUMNS = ("Line", "Reason")

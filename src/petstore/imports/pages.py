@@ -11,14 +11,14 @@ from msgspec.structs import replace
 
 from petstore.categories.pages import first_categories
 from petstore.console.downloads import dated
-from petstore.console.forms import FieldSet, choice, isolated
+from petstore.console.forms import Field, FieldSet, choice, isolated
 from petstore.console.page import ConsolePage, Notice, PageRequest
 from petstore.domain.decoding import integer_in
 from petstore.domain.names import name_key
 from petstore.errors import InvalidBody, PetstoreError
 from petstore.http.messages import Response
 from petstore.imports.columns import ImportColumn
-from petstore.imports.model import MAX_ROWS, Import, ImportPreview
+from petstore.imports.model import MAX_ROWS, Import, ImportPreview, ImportWord
 from petstore.interface.bodies import MAX_UPLOAD, digest_of
 from petstore.interface.operation import FileBody
 from petstore.pets.model import STATUSES
@@ -93,6 +93,7 @@ async def _page(
     if found.state == "open":
         listed = await first_categories(request)
         categories += [(str(number), isolated(name)) for number, name in listed.items()]
+    texts = _texts(found)
     # Without names, there is one reason for all rows, and it is at the top.
     has_refused = found.refused or (preview.refused and found.mapping.name is not UNSET)
     return request.page(
@@ -102,11 +103,9 @@ async def _page(
         continues=continues,
         refused=await _refused_rows(request) if has_refused else [],
         kept_because=_KEPT,
-        form=_form(found, categories).new(request.form, error, _texts(found)),
-        fields_of_words=_words_form(found).new(request.form, error, _texts(found)),
-        fields_of_categories=_categories_form(found, categories).new(
-            request.form, error, _texts(found)
-        ),
+        form=_form(found, categories).new(request.form, error, texts),
+        fields_of_words=_words_form(found).new(request.form, error, texts),
+        fields_of_categories=_categories_form(found, categories).new(request.form, error, texts),
         fields=_FIELDS,
     )
 
@@ -130,7 +129,7 @@ def _form(found: Import, categories: Sequence[tuple[str, str]]) -> FieldSet:
         (str(number), isolated(each.name[:40] or f"{number + 1}: {_values_of(each)[:40]}"))
         for number, each in enumerate(found.columns)
     ]
-    places = _places(found)
+    places: dict[str, int] = to_builtins(found.mapping)
     line = found.header_line if found.has_header else 1
     header = (
         ("true", f"Line {line} has the names of the columns"),
@@ -167,41 +166,26 @@ def _values_of(column: ImportColumn) -> str:
 def _words_form(found: Import) -> FieldSet:
     """Return a field for each word whose status is not known, and one for all the others."""
     words = _preview(found).statuses
-    fields = [
-        choice(
-            _VALUE + word.text,
-            f"{isolated(word.text)}, {word.rows} {'row' if word.rows == 1 else 'rows'}",
-            *_MEANINGS,
-        )
-        for word in words[:_WORDS]
-    ]
-    others = choice(_OTHERS, "All that are not decided", *_MEANINGS)
-    return FieldSet(*fields, *([others] if len(words) > 1 else []))
+    fields = [_word_field(_VALUE, word, *_MEANINGS) for word in words[:_WORDS]]
+    if len(words) > 1:
+        fields.append(choice(_OTHERS, "All that are not decided", *_MEANINGS))
+    return FieldSet(*fields)
 
 
 def _categories_form(found: Import, categories: Sequence[tuple[str, str]]) -> FieldSet:
     """Return a field for each category that the store does not have: which one it means."""
     words = _preview(found).categories[:_WORDS]
-    return FieldSet(
-        *(
-            choice(
-                _CATEGORY + word.text,
-                f"{isolated(word.text)}, {word.rows} {'row' if word.rows == 1 else 'rows'}",
-                ("", "none of these"),
-                *categories,
-            )
-            for word in words
-        )
-    )
+    options = (("", "none of these"), *categories)
+    return FieldSet(*(_word_field(_CATEGORY, word, *options) for word in words))
 
 
-def _places(found: Import) -> dict[str, int]:
-    places: dict[str, int] = to_builtins(found.mapping)
-    return places
+def _word_field(prefix: str, word: ImportWord, *options: tuple[str, str]) -> Field:
+    rows = "row" if word.rows == 1 else "rows"
+    return choice(prefix + word.text, f"{isolated(word.text)}, {word.rows} {rows}", *options)
 
 
 def _texts(found: Import) -> dict[str, str]:
-    places = _places(found)
+    places: dict[str, int] = to_builtins(found.mapping)
     return {
         "hasHeader": "true" if found.has_header else "false",
         **{field: str(places.get(field, "")) for field in _FIELDS},
@@ -296,14 +280,7 @@ PAGES = (
     ConsolePage("GET", "/import/{importId}", _show, "getImport", has_file=True),
     ConsolePage("POST", "/import/{importId}", _update, "updateImport", _show, has_file=True),
     ConsolePage("POST", "/import/{importId}/run", _run, "runImport", _show, has_file=True),
-    ConsolePage(
-        "POST",
-        "/import/{importId}/undo",
-        partial(_step, operation_id="undoImport", part="undo"),
-        "undoImport",
-        _show,
-        has_file=True,
-    ),
+    ConsolePage("POST", "/import/{importId}/undo", _undo, "undoImport", _show, has_file=True),
     ConsolePage(
         "GET", "/import/{importId}/refused.csv", _save_refused, "getImportRefused", has_file=True
     ),

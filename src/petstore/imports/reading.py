@@ -1,8 +1,4 @@
-"""Files of pets read into rows, in a short-lived process whose memory and time are limited.
-
-A workbook of 8 MiB can unpack to gigabytes, and a library in Rust that runs out of memory ends its
-process. So ``tables.py`` reads every file in a child, and this process gets only rows.
-"""
+"""Files of pets read into rows, in a short-lived process whose memory and time are limited."""
 
 import errno
 import os
@@ -21,6 +17,8 @@ MAX_FILE = 8 * 2**20
 ROWS_AT_ONCE = 100
 """How many rows a batch has, and a transaction adds."""
 
+# Why a process: a workbook of 8 MiB can unpack to gigabytes, and a library in Rust that runs out of
+# memory ends its own.
 _SECONDS = 15  # with the wait for a turn, less than proxies wait
 _TOO_LARGE = (
     "The file is too large once it is unpacked, or it is damaged. Save the sheet with the pets as"

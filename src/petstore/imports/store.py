@@ -1,8 +1,4 @@
-"""Imports in the database: the rows of a file, and how far they are.
-
-A unit of work adds some pets and notes how far it is, so that kills lose and double nothing, and
-neither do two runs at once.
-"""
+"""Imports in the database: the rows of a file, and how far they are."""
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple

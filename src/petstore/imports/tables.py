@@ -1,7 +1,4 @@
-"""The rows of a file, from its content alone: CSV in the usual encodings, and workbooks.
-
-``reading.py`` runs this module as a process of its own, which limits its memory and time.
-"""
+"""The rows of a file, from its content alone; ``reading.py`` runs this module as a process."""
 
 import csv
 import io
@@ -60,11 +57,7 @@ _WHOLE_BELOW = 10**15
 
 
 def open_table(content: bytes) -> tuple[TableHead, Iterator[Row]]:
-    """Return what a file is, and its rows, which are read as they are asked for.
-
-    Raises:
-        InvalidBody: it is no table that can be read. The rows raise it as well.
-    """
+    """Raise ``InvalidBody`` for what is no table, as reading its rows may, too."""
     if content.startswith(_NO_TABLES):
         msg = "This is a document or a picture. Choose an Excel workbook or a CSV file."
         raise InvalidBody(msg)

@@ -1,9 +1,4 @@
-"""What the owner of a key should know, told once by an event that only the key can read.
-
-The task looks at what is saved, whichever process saved it. Every process looks. A row of
-``key_notices`` is inserted in the transaction of the event, and a notice whose row is there already
-is not told again.
-"""
+"""What the owner of a key should know, told once by an event that only the key can read."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence

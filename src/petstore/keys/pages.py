@@ -208,11 +208,7 @@ async def _show_usage(request: PageRequest, error: PetstoreError | None = None) 
 
 
 async def _rotate_by(operation_id: str, request: PageRequest) -> Response:
-    """Rotate a key as the form wants it, and return the page that shows its new token.
-
-    It is no redirect, since no other response has the token. A form that is sent twice rotates
-    twice, and the last page has the token that counts.
-    """
+    """It is no redirect: no other response has the token. A form sent twice rotates twice."""
     grace = request.form.text("graceSeconds")
     rotated = await request.execute(operation_id, {"graceSeconds": number_or_text(grace)})
     ends = dict(_GRACES).get(grace, f"in {grace} seconds")

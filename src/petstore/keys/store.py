@@ -1,9 +1,4 @@
-"""List, create, change, rotate, revoke and unban API keys.
-
-Each change is one unit of work. It begins by counting up the revision of all keys, so changes to
-keys and people happen one after another, and a running service learns of them. It ends by
-recording an event.
-"""
+"""API keys in the database. Each change first counts up the revision that all processes watch."""
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
@@ -72,10 +67,7 @@ SELECT_KEYS = (
 
 
 class StoredKey(NamedTuple):
-    """A key as stored, its last use in the console, and what the limiter has saved about it.
-
-    ``token_ends`` are the last characters of its tokens, the newest first.
-    """
+    """``token_ends`` are the last characters of its tokens, the newest first."""
 
     key: Caller
     seen_at: Milliseconds | None
@@ -126,11 +118,7 @@ async def search_keys(
     limit: int,
     now: Milliseconds,
 ) -> Page[Key]:
-    """Return the first ``limit`` keys with an id above ``after``, by id.
-
-    These are the keys with every word of ``text`` in their name, with that number, or with a token
-    that ends as ``text`` does. A search reads keys until it has found enough.
-    """
+    """A search reads keys until it has found enough."""
     words, slices = name_key(text).split(), TimeSlices()
 
     def matches(stored: StoredKey) -> bool:
@@ -215,10 +203,7 @@ def create_key(
 
 
 def change_key(key_id: int, changes: Mapping[str, Any], change: Change) -> Unit[Key]:
-    """Change fields of a key, by their names in ``KeyFields``.
-
-    A key that leaves enterprise loses its own limits.
-    """
+    """The names are those of ``KeyFields``. A key that leaves enterprise loses its own limits."""
 
     def changed(stored: StoredKey) -> Caller:
         key = stored.key
@@ -265,12 +250,7 @@ def rotate_key(key_id: int, grace: Milliseconds, change: Change) -> Unit[KeyWith
 def rotate_own_key(
     grace: Milliseconds, find_own: Callable[[], Unit[Caller]], token: bytes, change: Change
 ) -> Unit[KeyWithToken]:
-    """Issue a new token for the key of a client, which needs no scope for it.
-
-    ``find_own`` finds the key once more, if it is still valid. The client has the ``token`` with
-    this digest. An old one in its grace period cannot rotate: a thief could lock out
-    the owner, who has the new one.
-    """
+    """A token in its grace period cannot rotate: a thief could lock out who has the new one."""
     yield count_up_revision()
     key = yield from find_own()
     newest = yield Statement(

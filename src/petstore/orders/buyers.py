@@ -1,8 +1,4 @@
-"""Personal data of orders: removed when it is old, or when a buyer asks for it.
-
-Only closed orders lose their buyer, note, cancelReason and returnReason. Each has an event, which
-says that the order changed, so that no list shows the old one.
-"""
+"""Personal data of closed orders: removed when it is old, or when a buyer asks for it."""
 
 import asyncio
 from functools import partial

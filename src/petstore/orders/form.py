@@ -47,21 +47,17 @@ def order_form(request: PageRequest, order: Order | None = None) -> FieldSet:
         ),
     ]
     if order is not None and order.status == "returned":
-        fields += [_refund(currency), Field("returnReason", "Reason", attributes=_REASON)]
+        fields.append(_price("refund", "Refund", currency))
+        fields.append(Field("returnReason", "Reason", attributes=_REASON))
     return FieldSet(*fields)
 
 
 def ending_form(order: Order) -> FieldSet:
-    """Return what can be typed as an order is cancelled or returned."""
     return FieldSet(
         Field("cancelReason", "Reason", parse=optional),
         Field("returnReason", "Reason", parse=optional),
-        _refund(order.currency or ""),
+        _price("refund", "Refund", order.currency or ""),
     )
-
-
-def _refund(currency: str) -> Field:
-    return _price("refund", "Refund", currency)
 
 
 def _price(name: str, label: str, currency: str) -> Field:

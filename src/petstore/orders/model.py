@@ -113,7 +113,6 @@ PET_AFTER: Mapping[OrderStatus, PetStatus] = {
     "returned": "available",
     "cancelled": "available",
 }
-"""The status of a pet after its order ends."""
 
 OPEN_STATUSES = tuple(status for status in _MOVES if status not in PET_AFTER)
 """The statuses of an order that reserves its pet."""
@@ -211,16 +210,12 @@ EXPORTED = (
     *("soldBy", *_TIMES),
     *("note", "cancelReason", "returnReason"),
 )
-"""The columns of a file of orders."""
 
 
 def exported(
     order: Mapping[str, Any], zone: ZoneInfo, amount_text: Callable[[int, str], str], **names: str
 ) -> dict[str, Any]:
-    """Return the row of an order in JSON: times as spreadsheets read them, by the clocks of a zone.
-
-    ``names`` are what the order has by number: ``pet``, ``category`` and ``soldBy``.
-    """
+    """``names`` are what the order has by number: ``pet``, ``category`` and ``soldBy``."""
     row = {**order, **names}
     for name in ("amount", "refund"):
         if name in row:
@@ -320,5 +315,4 @@ def moved(order: Order, wanted: OrderStatus, now: datetime) -> Order:
 
 
 def without_personal_data(order: Order) -> Order:
-    """Return ``order`` as events show it: without buyer, note and reasons."""
     return replace(order, **dict.fromkeys(PERSONAL, UNSET))

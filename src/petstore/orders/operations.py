@@ -85,8 +85,7 @@ async def _list(context: Context, call: Call[None, ListOrdersQuery]) -> Result[l
     limit, store = query.limit, context.services.store
     if query.buyer is not UNSET:
         require_plain_search(query, "buyer")
-        found = await search_orders(store, query.buyer, wanted, query.after, limit)
-        return page_result(found)
+        return page_result(await search_orders(store, query.buyer, wanted, query.after, limit))
     if wanted.is_by_delivery:
         require_plain_search(query, "deliveredSince or deliveredBefore")
         orders, last = await list_delivered(store, wanted, query.start(BY_DELIVERY), limit)

@@ -1,7 +1,4 @@
-"""Place, list and change orders, and free the pets of those that lapse.
-
-If several buyers order the same pet, only one succeeds.
-"""
+"""Orders in the database, and the pets of those that lapse."""
 
 import asyncio
 import logging
@@ -115,15 +112,11 @@ async def list_delivered(
                 if len(orders) == limit:
                     return orders, after
                 orders.append(order)
-            after = _delivery(order)
+            assert order.delivered_at is not UNSET  # noqa: S101 - it is in the index
+            after = milliseconds(order.delivered_at), order.id
         if len(rows) <= SHORT:
             return orders, None
     return orders, after
-
-
-def _delivery(order: Order) -> Delivery:
-    assert order.delivered_at is not UNSET  # noqa: S101 - it is in the index
-    return milliseconds(order.delivered_at), order.id
 
 
 def _select_delivered(since: Milliseconds, before: Delivery) -> Statement:
@@ -380,7 +373,6 @@ WORDS = WordIndex("order_words", "orders", ORDERS, _text)
 async def search_orders(
     store: Reader, text: str, wanted: OrderFilter, after: int | None, limit: int
 ) -> Page[Order]:
-    """Return the first ``limit`` orders above ``after`` whose buyers have all words of a text."""
     admits = None if wanted == OrderFilter() else wanted.admits
     return await WORDS.search(store, text, after, limit, admits)
 

@@ -94,10 +94,7 @@ class Person(Struct, frozen=True, rename="camel"):
 
 
 class Account(NamedTuple):
-    """A person as stored: who calls, what they sign in with, and the last use of the console.
-
-    ``password`` is a hash, ``None`` while there is none.
-    """
+    """``password`` is a hash, ``None`` while there is none."""
 
     caller: Caller
     login: str = ""
@@ -188,17 +185,12 @@ _COOKIE = re.compile(rf"[\w-]{{22}}(?:\.[0-9a-f]{{{2 * _MARK_BYTES}}}){{1,{MAX_M
 
 
 def expiry(created_at: Milliseconds, used_at: Milliseconds, *, stays: bool) -> Milliseconds:
-    """Return when a session ends if it is not used again."""
     idle, longest = (STAYS, _STAYS_LONGEST) if stays else (_IDLE, _LONGEST)
     return min(created_at + longest, used_at + idle)
 
 
 class Browser(NamedTuple):
-    """The browser that a session begins in.
-
-    ``device`` is what it is, in a few words. The session with the secret ``replaced`` ends. The new
-    one ``stays`` if the person wants to stay signed in there.
-    """
+    """The session with the secret ``replaced`` ends. If it ``stays``, it lasts."""
 
     device: str = ""
     stays: bool = False
@@ -222,10 +214,7 @@ class Device(NamedTuple):
 
 
 class Session(NamedTuple):
-    """A session of a ``caller``, which ends with the ``credential`` that opened it.
-
-    That is the digest of the token of a key, or of the hash of the password of a person.
-    """
+    """It ends with its ``credential``: the digest of a token, or of the hash of a password."""
 
     caller: Caller
     credential: bytes

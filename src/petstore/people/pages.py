@@ -1,6 +1,5 @@
 """The pages of people: for administrators, of one's own account, and of an invitation."""
 
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -22,7 +21,6 @@ from petstore.http.messages import Response
 from petstore.keys.model import ROLES, Role
 from petstore.people.model import (
     INVITATION_LIFE,
-    Account,
     Person,
     PersonPatch,
     Session,
@@ -150,10 +148,7 @@ async def _refuse_password(request: PageRequest, error: PetstoreError) -> Respon
 async def _show_account(
     request: PageRequest, error: PetstoreError | None = None, problem: Problem | None = None
 ) -> Response:
-    """Return the page as it is now.
-
-    ``error`` refused the form of the name, unless there is a ``problem`` with a password.
-    """
+    """``error`` refused the form of the name, unless there is a ``problem`` with a password."""
     if isinstance(error, (MissingKey, NotFound)):
         raise type(error)(error.message)
     session, caller, wrong = request.session, request.caller, problem
@@ -227,12 +222,25 @@ _FROM_NOW_ON = "From now on you sign in with it and your login."
 _INVITATION = "/invitation/{secret}"
 
 
-async def _show_invitation(request: PageRequest) -> Response:
+async def _show_invitation(request: PageRequest, error: PetstoreError | None = None) -> Response:
+    account = None
     try:
         account = await request.sessions.find_invited(request.parameter)
-    except Unavailable as error:
-        return await _refuse_invitation(request, error)
-    return _invitation_page(request, 200 if account else NotFound.status, account)
+    except Unavailable as failure:
+        error = error or failure
+    problem = ""
+    if error is not None and not isinstance(error, NotFound):
+        problem = failure_of(error, request.id).message
+    return request.page(
+        "invitation.html",
+        200 if account else NotFound.status,
+        error=error,
+        account=account,
+        problem=problem,
+        is_typed=isinstance(error, InvalidBody),
+        stays=request.form.text("stays") if problem else is_phone(request.head),
+        shortest=MIN_LENGTH,
+    )
 
 
 async def _accept(request: PageRequest) -> Response:
@@ -247,35 +255,6 @@ async def _accept(request: PageRequest) -> Response:
         msg = "the invitation has ended"
         raise NotFound(msg)
     return signed_in(request, accepted, Notice(f"Your password is set. {_FROM_NOW_ON}"))
-
-
-async def _refuse_invitation(request: PageRequest, error: PetstoreError) -> Response:
-    account = None
-    with suppress(Unavailable):
-        account = await request.sessions.find_invited(request.parameter)
-    problem = "" if isinstance(error, NotFound) else failure_of(error, request.id).message
-    return _invitation_page(
-        request, error.status, account, problem, is_typed=isinstance(error, InvalidBody)
-    )
-
-
-def _invitation_page(
-    request: PageRequest,
-    status: int,
-    account: Account | None,
-    problem: str = "",
-    *,
-    is_typed: bool = False,
-) -> Response:
-    return request.page(
-        "invitation.html",
-        status,
-        account=account,
-        problem=problem,
-        is_typed=is_typed,
-        stays=request.form.text("stays") if problem else is_phone(request.head),
-        shortest=MIN_LENGTH,
-    )
 
 
 PAGES = (
@@ -298,7 +277,5 @@ PAGES = (
     ConsolePage("POST", f"{_ACCOUNT}/devices/end", _end_own_device),
     ConsolePage("POST", f"{_ACCOUNT}/devices/end-others", _end_others),
     ConsolePage("GET", _INVITATION, _show_invitation, public=True),
-    ConsolePage(
-        "POST", _INVITATION, _accept, refused=_refuse_invitation, public=True, signs_in=True
-    ),
+    ConsolePage("POST", _INVITATION, _accept, refused=_show_invitation, public=True, signs_in=True),
 )

@@ -29,7 +29,6 @@ T = TypeVar("T")
 
 
 def check_password(password: str, login: str) -> None:
-    """Reject an invalid password, and the first ones that anyone would guess."""
     if not has_length(password):
         msg = f"password: expected {MIN_LENGTH} to {MAX_LENGTH} characters"
         raise InvalidBody(msg)
@@ -44,10 +43,7 @@ def check_password(password: str, login: str) -> None:
 
 
 class Passwords:
-    """Hashes passwords with Argon2id, off the event loop and with a lower priority.
-
-    Take a turn first (``Admission.passwords``).
-    """
+    """It works off the event loop. Take a turn first (``Admission.passwords``)."""
 
     def __init__(self, hasher: PasswordHasher | None = None) -> None:
         self._hasher = hasher or PasswordHasher()
@@ -58,10 +54,7 @@ class Passwords:
         return await self._run(partial(self._hasher.hash, _normalized(password)))
 
     async def verify(self, password: str, known: str | None) -> bool:
-        """Return whether a password has the ``known`` hash.
-
-        Without one, for a login that has none, it takes as long and is wrong.
-        """
+        """Without a ``known`` hash, for a login that has none, it takes as long and is wrong."""
         if not has_length(password):  # this depends on no login
             return False
         verify = partial(_is_right, self._hasher, known or self._unknown, _normalized(password))
@@ -103,9 +96,6 @@ def unknown_hash(hasher: PasswordHasher = PasswordHasher()) -> str:  # noqa: B00
 
 
 def _yield_to_others() -> None:
-    """Let others of the machine go before this thread, and those that it starts.
-
-    Only on Linux threads have a priority of their own; elsewhere this changes nothing.
-    """
+    """Only on Linux threads have a priority of their own; elsewhere this changes nothing."""
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, get_native_id(), _NICE)

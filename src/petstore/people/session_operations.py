@@ -117,10 +117,7 @@ class Sessions:
 
     @asynccontextmanager
     async def _attempt(self, login: str, address: str, known_by: str) -> AsyncIterator[None]:
-        """Take a turn to check a password, and charge a wrong one (an error in the block).
-
-        A browser or a session ``known_by`` goes first.
-        """
+        """An error in the block is a wrong password. One ``known_by`` a browser goes first."""
         limiter, turns = self._services.limiter, self._services.admission.passwords
         network, name = network_of(address, _NETWORK), login_digest(login)
         counts = {network: PASSWORD_OF_NETWORK, f"{name} {network}": PASSWORD}
@@ -150,10 +147,7 @@ class Sessions:
         browser: Browser,
         request_id: str,
     ) -> SignedIn | None:
-        """Set the password of the person whom a link invites, and sign in; their sessions end.
-
-        The result is ``None`` if the link has ended.
-        """
+        """Return ``None`` if the link has ended."""
         hashed = await self._hash(password, goes_first=False)
         now, environment = self._services.clock(), self._environment
 
@@ -246,10 +240,7 @@ def _require_session(digest: bytes, now: Milliseconds) -> Unit[Caller]:
 def _set_password(
     account: Account, hashed: str, now: Milliseconds, browser: Browser, request_id: str
 ) -> Unit[SignedIn]:
-    """Set a password, end what the one before has begun, and begin a session.
-
-    The revision of the callers is locked, so no other unit does so meanwhile.
-    """
+    """The revision of the callers is locked, so no other unit does so meanwhile."""
     caller = account.caller
     before = yield from read_person(caller.id, caller.environment)
     after = before._replace(password=hashed)

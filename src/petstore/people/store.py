@@ -1,9 +1,4 @@
-"""People, their accounts, the sessions of callers at the console, and invitations.
-
-A session and an invitation end with the credential that made them: the token of a key, or the
-password of a person. Each change to people is one unit of work, which begins and ends as a change
-to a key does.
-"""
+"""People, their accounts, the sessions of callers at the console, and invitations."""
 
 import secrets
 from collections.abc import Mapping
@@ -130,10 +125,7 @@ def invite_person(person_id: int, change: Change) -> Unit[Added]:
 
 
 def change_person(person_id: int, changes: Mapping[str, Any], change: Change) -> Unit[Person]:
-    """Change fields of a person, by their names in ``PersonPatch``.
-
-    Disabling signs the person out and ends their links, and the links that they made.
-    """
+    """Disabling signs the person out and ends their links, and the links that they made."""
     change = yield from begin_change(change)
     before = yield from read_person(person_id, change.environment)
     change.check(before.shown)
@@ -318,10 +310,7 @@ def end_sessions(caller_id: int, *, kept: bytes = b"", only: bytes = b"") -> Uni
 
 
 def create_invitation(change: Change, person_id: int) -> Unit[str]:
-    """Create a link that sets the password of a person once, and return its secret.
-
-    It ends with the credential of its maker, and earlier ones of the person end.
-    """
+    """It ends with the credential of its maker, and earlier ones of the person end."""
     yield delete_invitations(person_id)
     secret, maker = secrets.token_urlsafe(32), change.caller
     made_with: Row = (None, None, None)
@@ -337,7 +326,6 @@ def create_invitation(change: Change, person_id: int) -> Unit[str]:
 
 
 def find_invited(secret: str, environment: Environment, now: Milliseconds) -> Unit[Account | None]:
-    """Return whom a link invites, ``None`` if it has ended."""
     rows = yield Statement(
         "SELECT person_id, kind, caller_id, credential FROM invitations"
         " WHERE digest = ?1 AND expires_at > ?2",

@@ -90,17 +90,14 @@ async def _list(context: Context, call: Call[None, ListPetsQuery]) -> Result[lis
     limit, store = query.limit, context.services.store
     if query.name is not UNSET:
         require_plain_search(query, "name")
-        found = await search_pets(store, query.name, wanted, query.after, limit)
-        return page_result(found)
+        return page_result(await search_pets(store, query.name, wanted, query.after, limit))
     newest_first = query.sort == "-id"
     form = NEWEST_FIRST if newest_first else BY_ID
     page = await list_pets(store, wanted, query.start(form), limit, newest_first=newest_first)
     ids = range(min(query.id), max(query.id) + 1) if query.id else page.ids
     # With or without a status is no filter of an extent: whatever changes among the ids shows.
     shown = PageRange.of("pet", ids, query.status, query.category_id)
-    total = None
-    if query.count is True:
-        total = await count_pets(store, wanted, MAX_COUNTED + 1)
+    total = await count_pets(store, wanted, MAX_COUNTED + 1) if query.count is True else None
     return page_result(page, form, shown, total)
 
 

@@ -44,7 +44,6 @@ from petstore.pets.model import EXPORTED, STATUSES, NewPet, Pet, statuses_after
 
 _ON_A_PAGE = 50
 MAX_SELECTED = 500
-"""How many pets can be changed or deleted at once."""
 NOT_COUNTED = "This is no sale: Sales does not count it."
 _NO_SALE = "“sold” here is not counted in Sales. Sell the pet instead."
 _VERSION = 8
@@ -92,12 +91,9 @@ def _form(
 
 FORM = _form()
 TABLE = FORM.only("name", "status", "categoryId")
-"""The fields that tables of pets show."""
 
 
 class _Added(NamedTuple):
-    """A pet that the caller added at a time, and how to undo that while it is unchanged."""
-
     pet: Pet
     category: str
     at: Milliseconds
@@ -361,12 +357,9 @@ def _again(pet: Pet) -> Undo:
 async def _get(request: PageRequest) -> Result[Any]:
     pet = await request.find_pet(request.path_id)
     if pet is None:
-        raise _not_found(request)
+        msg = f"there is no pet {request.path_id}; it may have been deleted"
+        raise NotFound(msg)
     return Result(pet)
-
-
-def _not_found(request: PageRequest) -> NotFound:
-    return NotFound(f"there is no pet {request.path_id}; it may have been deleted")
 
 
 async def _download(request: PageRequest) -> Response:

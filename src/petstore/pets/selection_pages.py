@@ -1,8 +1,4 @@
-"""The pages that change or delete several pets at once, and take that back.
-
-Each pet is changed by the operation of the interface, as its own page does. What cannot be done
-is listed with its reason, and keeps nothing else from being done.
-"""
+"""The pages that change or delete several pets at once, and take that back."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence

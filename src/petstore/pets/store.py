@@ -78,7 +78,6 @@ async def list_pets(
 async def search_pets(
     store: Reader, text: str, wanted: PetFilter, after: int | None, limit: int
 ) -> Page[Pet]:
-    """Return the first ``limit`` pets with an id above ``after`` that have all words of a text."""
     if wanted.ids is not UNSET:
         typed, slices, pets = typed_words(text), TimeSlices(), list[Pet]()
         for pet in (await list_pets(store, wanted, after, len(wanted.ids))).items:

@@ -50,8 +50,6 @@ class _CategoryRow(NamedTuple):
 
 
 class _Period(NamedTuple):
-    """The sales of a day or a month in a currency, and what the time is called."""
-
     label: str
     sold: SalesRow
 

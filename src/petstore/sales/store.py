@@ -1,8 +1,4 @@
-"""Read the sales, along the indexes of deliveries and returns: the cost grows with the range.
-
-A statement reads some weeks at most, and others have the event loop in between: a year of a large
-store takes a while.
-"""
+"""Sales in the database, read some weeks at a time along the indexes."""
 
 from collections.abc import Sequence
 from datetime import date, timedelta
@@ -11,10 +7,10 @@ from typing import Any, TypeAlias
 
 from msgspec import UNSET
 
-from petstore.clock import DAY, Milliseconds
+from petstore.clock import DAY
 from petstore.databases.contract import Reader, Statement
 from petstore.databases.pages import opaque_parameter
-from petstore.sales.model import MAX_CATEGORIES, By, DayRange, DayRun, SalesRow, stretches
+from petstore.sales.model import MAX_CATEGORIES, By, DayRange, SalesRow, stretches
 from petstore.time_slices import TimeSlices
 
 # A sum of amounts may exceed an int64, but neither of these parts does.
@@ -36,7 +32,14 @@ async def get_sales(store: Reader, days: DayRange, by: By, currency: str) -> lis
     await slices.begin()
     for stretch in stretches(days):
         for is_return, (when, what) in enumerate(_COUNTED):
-            for index, *numbers in await store.read(_select_by_day(stretch, when, what)):
+            select = Statement(
+                # A day that is not of 24 hours stands alone.
+                f"SELECT CASE WHEN CAST(?3 AS BIGINT) > 1 THEN ({when} - ?1) / 86400000 ELSE 0 END"
+                f" AS day, {_counted(when, what)} GROUP BY day, currency",
+                (stretch.start, stretch.end, (stretch.end - stretch.start) // DAY),
+                name="select_sales_by_day",
+            )
+            for index, *numbers in await store.read(select):
                 day = stretch.first + timedelta(days=index)
                 _add(totals, (day, None), numbers, currency, is_return)
         await slices.rest()
@@ -50,7 +53,11 @@ async def _by_category(store: Reader, days: DayRange, currency: str) -> _Totals:
     # Without days there is less to add up the more weeks a statement reads.
     for start in range(days.start, days.end, _FOUR_WEEKS):
         for is_return, (when, what) in enumerate(_COUNTED):
-            select = _select_by_category(start, min(start + _FOUR_WEEKS, days.end), when, what)
+            select = Statement(
+                f"SELECT category_id, {_counted(when, what)} GROUP BY category_id, currency",
+                (start, min(start + _FOUR_WEEKS, days.end)),
+                name="select_sales_by_category",
+            )
             for category_id, *numbers in await store.read(select):
                 _add(totals, (None, category_id), numbers, currency, is_return)
                 await slices.rest()
@@ -76,24 +83,6 @@ def _counted(when: str, what: str) -> str:
         f" FROM orders WHERE {when} IS NOT NULL"
         f" AND {when} >= /*sqlite*/ ?1 /*end*/ /*pg {opaque_parameter(1)} */"
         f" AND {when} < /*sqlite*/ ?2 /*end*/ /*pg {opaque_parameter(2)} */"
-    )
-
-
-def _select_by_category(start: Milliseconds, end: Milliseconds, when: str, what: str) -> Statement:
-    return Statement(
-        f"SELECT category_id, {_counted(when, what)} GROUP BY category_id, currency",
-        (start, end),
-        name="select_sales_by_category",
-    )
-
-
-def _select_by_day(stretch: DayRun, when: str, what: str) -> Statement:
-    return Statement(
-        # A day that is not of 24 hours stands alone.
-        f"SELECT CASE WHEN CAST(?3 AS BIGINT) > 1 THEN ({when} - ?1) / 86400000 ELSE 0 END"
-        f" AS day, {_counted(when, what)} GROUP BY day, currency",
-        (stretch.start, stretch.end, (stretch.end - stretch.start) // DAY),
-        name="select_sales_by_day",
     )
 
 

@@ -93,10 +93,7 @@ class Counter:
                         self._latest.pop(saved_as, None)
 
     async def read(self, kind: Kind, key_id: int, first: int) -> list[Count]:
-        """Return the newest 1,000 counts of a key from the hour ``first`` on, and then by name.
-
-        Counts of this process are there at once, counts of others as they were saved.
-        """
+        """Return the newest 1,000 counts from the hour ``first`` on, with those not saved yet."""
         parameters = (kind, key_id, first, _MAX_READ)
         async with self._saving:  # no count moves from memory to the table meanwhile
             rows = await self._store.read(Statement(_SELECT, parameters, name="select_counts"))

@@ -81,8 +81,6 @@ class Rules(NamedTuple):
 
 
 class Deliverer:
-    """Delivers events, beside other processes that do so on the same store."""
-
     def __init__(
         self,
         store: Store,

@@ -1,7 +1,4 @@
-"""Deliveries of events to webhooks: which there are, which are due, and how they went.
-
-Units lock the webhook first and then its deliveries.
-"""
+"""Deliveries of events to webhooks: which there are, which are due, and how they went."""
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
@@ -41,7 +38,6 @@ DELIVERY_COLUMNS = (
     "id, event_id, type, resource, state, attempts, created_at, last_attempt_at, due_at,"
     " response_status, response_body, error"
 )
-"""The columns of a delivery in SQL, as ``delivery_of`` reads them."""
 
 _BEFORE = (
     "/*sqlite*/ WHERE webhook_id = ?1 AND id < ?2 ORDER BY id DESC /*end*/"
@@ -77,11 +73,7 @@ class DueDelivery(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How an attempt at a delivery went, which began ``at`` a moment.
-
-    It is attempted again at ``due_at`` if it is still pending. Without an attempt (``at`` is
-    ``None``) it could not even be sent.
-    """
+    """Without an attempt (``at`` is ``None``) it could not even be sent."""
 
     delivery: DueDelivery
     state: DeliveryState
@@ -117,10 +109,7 @@ class Backlog(NamedTuple):
 async def list_deliveries(
     store: Reader, webhook_id: int, state: DeliveryState | UnsetType, before: int | None, limit: int
 ) -> Page[Delivery]:
-    """Return ``limit`` deliveries of a webhook with an id below ``before``, the newest first.
-
-    With a ``state`` it searches a bounded part: a page may be short although there is a next one.
-    """
+    """With a ``state`` it searches a bounded part: a page may be short although more follow."""
     width = limit + 1 if state is UNSET else max(limit + 1, _SEARCHED_AT_ONCE)
     sql = f"SELECT {DELIVERY_COLUMNS} FROM webhook_deliveries {_BEFORE}"  # noqa: S608 - only names
     rows = await store.read(
@@ -130,8 +119,7 @@ async def list_deliveries(
             name="select_deliveries",
         )
     )
-    deliveries = [delivery_of(row) for row in rows]
-    matching = [each for each in deliveries if state in (UNSET, each.state)]
+    matching = [each for each in map(delivery_of, rows) if state in (UNSET, each.state)]
     page = matching[:limit]
     if len(matching) > limit:
         return Page(page, page[-1].id)
@@ -139,11 +127,7 @@ async def list_deliveries(
 
 
 def retry(change: Change, webhook_id: int, delivery_id: int) -> Unit[Delivery]:
-    """Send the event of a delivery again.
-
-    Return the delivery that sends it: the pending one of this event, which becomes due now, or else
-    a new one.
-    """
+    """Return the pending delivery of this event, which becomes due now, or else a new one."""
     yield from lock_enabled(change, webhook_id)
     rows = yield Statement(
         "SELECT sequence, event_id FROM webhook_deliveries WHERE id = ?1 AND webhook_id = ?2",
@@ -172,10 +156,7 @@ def retry(change: Change, webhook_id: int, delivery_id: int) -> Unit[Delivery]:
 
 
 def recover(change: Change, webhook_id: int, since: Milliseconds) -> Unit[Webhook]:
-    """Begin to send a webhook again what failed or was never sent ``since``.
-
-    The process that delivers to the webhook does the rest (``recover_batch``).
-    """
+    """The process that delivers to the webhook does the rest (``recover_batch``)."""
     webhook = yield from lock_enabled(change, webhook_id)
     before = (yield from _first_since(since)) - 1
     yield Statement(
@@ -188,11 +169,7 @@ def recover(change: Change, webhook_id: int, since: Milliseconds) -> Unit[Webhoo
 
 
 def _first_since(moment: Milliseconds) -> Unit[int]:
-    """Return the sequence of the first event since a moment, or the one that comes next.
-
-    No index has the times of events: each change would pay for one. They are times of several
-    clocks, so not quite in the order of the feed.
-    """
+    """No index has the times of events, which are of several clocks: not quite in order."""
     ((first,),) = yield Statement("SELECT min(sequence) FROM events", name="select_oldest_event")
     ((last,),) = yield Statement("SELECT max(sequence) FROM events", name="select_newest_event")
     low, end = first or 1, (last or 0) + 1
@@ -217,10 +194,7 @@ def _first_since(moment: Milliseconds) -> Unit[int]:
 
 
 def recover_batch(owner: str, webhook: LeasedWebhook, now: Milliseconds) -> Unit[Recovered]:
-    """Make deliveries of events that a recovery finds next: of those that failed or have none.
-
-    It stays where it is while too many deliveries are pending.
-    """
+    """It stays where it is while too many deliveries are pending."""
     before = webhook.recovered_to or 0
     pending = yield Statement(
         "SELECT id FROM webhook_deliveries WHERE"
@@ -276,10 +250,7 @@ async def due_deliveries(store: Reader, webhook_id: int, now: Milliseconds) -> l
 
 
 async def read_backlog(store: Reader, webhooks: Iterable[LeasedWebhook]) -> Backlog:
-    """Return what is not yet delivered to these ``webhooks``, and how many others are disabled.
-
-    An event counts even without a delivery: perhaps no process makes one.
-    """
+    """An event counts even without a delivery: perhaps no process makes one."""
     ids = [webhook.id for webhook in webhooks]
     listed = placeholder_list(1, ids)
     ((delivery, event, disabled),) = await store.read(
@@ -306,10 +277,7 @@ async def read_backlog(store: Reader, webhooks: Iterable[LeasedWebhook]) -> Back
 def batches(
     webhooks: Collection[LeasedWebhook], newest: int
 ) -> Iterable[tuple[list[LeasedWebhook], int]]:
-    """Yield webhooks of one position, and the position to continue at, in batches of bounded size.
-
-    A transaction that makes many deliveries would keep others from writing.
-    """
+    """A transaction that makes many deliveries would keep others from writing."""
     behind = sorted(
         (webhook for webhook in webhooks if webhook.position < newest), key=attrgetter("position")
     )
@@ -324,11 +292,7 @@ def batches(
 def make_deliveries(
     owner: str, webhooks: Sequence[LeasedWebhook], end: int, now: Milliseconds
 ) -> Unit[dict[int, int]]:
-    """Make deliveries of the events behind the position of ``webhooks`` up to ``end``.
-
-    Return how many for each; a webhook that ``owner`` has lost, or that was disabled or moved
-    meanwhile, is missing.
-    """
+    """Return how many for each webhook; one lost, disabled or moved meanwhile is missing."""
     made = {}
     for webhook in webhooks:
         moved = yield Statement(
@@ -358,11 +322,7 @@ def make_deliveries(
 def save_progress(
     outcomes: Sequence[Outcome], held: Sequence[DueDelivery], now: Milliseconds
 ) -> Unit[list[WebhookNotice]]:
-    """Save how attempts went, and let deliveries wait that others of their resource hold back.
-
-    An outcome is ignored if another process has made an attempt at the same delivery meanwhile. A
-    webhook that keeps failing, or whose endpoint is gone, is disabled.
-    """
+    """An outcome is ignored if another process has made an attempt at the delivery meanwhile."""
     notices = []
     by_webhook = attrgetter("delivery.webhook_id")
     for webhook_id, group in groupby(sorted(outcomes, key=by_webhook), by_webhook):

@@ -214,10 +214,7 @@ class Delivery(Struct, frozen=True, rename="camel"):
 
 
 def check_url(url: str, networks: Networks) -> None:
-    """Reject a URL to which nothing can be delivered, as far as can be told without its addresses.
-
-    The addresses of a name change, so they are checked at every attempt.
-    """
+    """The addresses of a name change, so they are checked at every attempt."""
     _require(url.isascii(), "only ASCII: the host as xn--…, the rest percent-encoded")
     _require("#" not in url, "no fragment")
     authority = url.partition("://")[2].partition("/")[0].partition("?")[0]
@@ -243,10 +240,7 @@ def in_order(types: Collection[str]) -> list[EventType]:
 
 
 def wanted_types(types: Collection[str], scopes: frozenset[Scope]) -> frozenset[str]:
-    """Return the types that a webhook with these ``types`` gets if its key has these ``scopes``.
-
-    A ``webhook.test`` goes to the webhook that it tests, whatever its types.
-    """
+    """A ``webhook.test`` goes to the webhook that it tests, whatever its types."""
     readable = readable_types(scopes) - {"webhook.test"}
     return readable.intersection(types) if types else readable
 
@@ -309,21 +303,14 @@ def status_in_words(status: int) -> str:
 
 
 def next_attempt(attempts: int, now: Milliseconds, chance: float) -> Milliseconds | None:
-    """Return when to try again after this number of failed ``attempts``; ``None`` for never.
-
-    ``chance`` is from 0 to 1, and moves the time within ±20 %.
-    """
+    """``chance`` is from 0 to 1, and moves the time within ±20 %. ``None`` is never."""
     if attempts >= _MAX_ATTEMPTS:
         return None
     return now + round(_WAITS[attempts - 1] * (1 - _JITTER + 2 * _JITTER * chance))
 
 
 def paused_until(status: int, retry_after: str | None, now: Milliseconds) -> Milliseconds | None:
-    """Return until when an endpoint wants no request; ``None`` if it did not say so.
-
-    ``Retry-After`` counts with a 429 or 503, as seconds or as a date, and for 24 hours at most
-    (RFC 9110 section 10.2.3).
-    """
+    """``Retry-After`` counts with a 429 or 503, for 24 hours at most (RFC 9110 section 10.2.3)."""
     if status not in _ASKS_TO_WAIT or retry_after is None:
         return None
     if retry_after.isascii() and retry_after.isdigit():
@@ -350,7 +337,6 @@ class WebhookHealth(NamedTuple):
         )
 
     def is_failing_for_good(self, now: Milliseconds) -> bool:
-        """Return whether the webhook is to be disabled: 5 days and 10 attempts, all failed."""
         return (
             self.failing_since is not None
             and self.failures >= _MIN_FAILURES

@@ -45,14 +45,10 @@ def _since(request: PageRequest) -> FieldSet:
     return FieldSet(Field("since", "Since", parse=parse, control="moment"))
 
 
-def _types(request: PageRequest) -> list[tuple[str, str]]:
+def _form(request: PageRequest) -> FieldSet:
     readable = readable_types(request.caller.scopes) - {"webhook.test"}
     if request.caller.role is not None:
         readable -= _OF_KEYS
-    return [(each, "") for each in EVENT_TYPES if each in readable]
-
-
-def _form(request: PageRequest) -> FieldSet:
     return FieldSet(
         Field(
             *("url", "Address"),
@@ -71,7 +67,7 @@ def _form(request: PageRequest) -> FieldSet:
             show=lambda webhook: words(webhook.types),
             parse=str.split,
             control="boxes",
-            options=_types(request),
+            options=[(each, "") for each in EVENT_TYPES if each in readable],
             hint="If you choose none, the webhook gets all events you can read.",
         ),
     )

@@ -1,8 +1,4 @@
-"""One attempt to deliver an event: an HTTP request to the endpoint of a webhook.
-
-Each attempt has a connection of its own, to an address that this attempt has resolved and checked.
-It follows no redirect and uses no proxy.
-"""
+"""One attempt to deliver an event: a request without redirects, proxy or reused connection."""
 
 import asyncio
 import socket
@@ -138,7 +134,11 @@ class Sender:
         self, scheme: str, host: str, port: int
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect to one of the addresses of ``host``, if deliveries may go to all of them."""
-        tls: Any = {"ssl": self._context(), "server_hostname": host} if scheme == "https" else {}
+        tls: dict[str, Any] = {}
+        if scheme == "https":
+            # The certificates of all authorities take some memory, and not every shop has webhooks.
+            self._tls = self._tls or ssl.create_default_context()
+            tls = {"ssl": self._tls, "server_hostname": host}
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
                 addresses = list(await self._resolve(host))
@@ -155,11 +155,6 @@ class Sender:
         except TimeoutError:
             msg = f"no connection within {_CONNECT_SECONDS} seconds"
             raise ConnectionError(msg) from None
-
-    def _context(self) -> ssl.SSLContext:
-        # The certificates of all authorities take some memory, and not every shop has webhooks.
-        self._tls = self._tls or ssl.create_default_context()
-        return self._tls
 
 
 class _Parser:

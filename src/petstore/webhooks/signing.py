@@ -1,8 +1,4 @@
-"""The secrets of webhooks, and the headers that prove where a delivery comes from.
-
-Each secret is derived from one master secret, so no database stores any. The headers follow
-Standard Webhooks 1.0.0.
-"""
+"""The secrets of webhooks, all from one master secret, and the headers of Standard Webhooks."""
 
 import binascii
 from base64 import b64decode, b64encode

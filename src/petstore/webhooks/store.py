@@ -1,9 +1,4 @@
-"""Create, change, test, lease and delete webhooks.
-
-A webhook belongs to its key or person. Administrators see it too. A process that delivers leases
-webhooks. It alone makes deliveries of new events, attempts those that are due and saves the
-outcomes, until it releases the lease or has not renewed it in time.
-"""
+"""Webhooks in the database, and which process has leased them to make their deliveries."""
 
 from collections.abc import Collection
 from operator import itemgetter
@@ -37,7 +32,6 @@ COLUMNS = (
     f" CASE WHEN failures >= {NOTICED_FAILURES} THEN failing_since END, key_id,"
     " (SELECT kind FROM callers WHERE callers.id = webhooks.key_id)"
 )
-"""The columns of a webhook in SQL, as ``webhook_of`` reads them."""
 
 LEASE: Milliseconds = 15 * SECOND  # how long a lease lasts unless it is renewed
 _SELECT = f"SELECT {COLUMNS} FROM webhooks"  # noqa: S608 - only names
@@ -166,12 +160,8 @@ def require_own(webhook: Webhook, caller: Caller | None) -> None:
 
 
 def change_webhook(change: Change, webhook_id: int, patch: WebhookPatch) -> Unit[Webhook]:
-    """Change a webhook, and return it. Enabled again, it resumes from now.
-
-    An event tells the owner that an administrator has disabled it.
-    """
+    """Enabled again, it resumes from now. An event says that an administrator has disabled it."""
     webhook = yield from _locked(change, webhook_id, only_disables=patch == _DISABLE)
-    is_own = change.caller is None or webhook.owner.id == change.caller.id
     enabled = webhook.enabled if patch.enabled is UNSET else patch.enabled
     changed = replace(
         webhook,
@@ -202,7 +192,7 @@ def change_webhook(change: Change, webhook_id: int, patch: WebhookPatch) -> Unit
             (webhook_id,),
             name="resume_webhook",
         )
-    if not is_own:
+    if change.caller is not None and webhook.owner.id != change.caller.id:
         yield change.record(_own_event("webhook.disabled", changed, {"enabled": True}))
     return changed
 
