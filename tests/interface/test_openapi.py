@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, get_args
 from unicodedata import category
 
 import apsw
@@ -19,6 +19,7 @@ from petstore.backends import secret_file_of
 from petstore.categories.model import CategoryCreate
 from petstore.clock import HOUR, Milliseconds
 from petstore.databases.contract import Unit
+from petstore.domain.decoding import convert
 from petstore.domain.fields import NOT_BLANK
 from petstore.errors import InvalidParameter, SecretAlreadyShown
 from petstore.events import store as events
@@ -28,6 +29,7 @@ from petstore.interface.bodies import MAX_UPLOAD
 from petstore.interface.idempotency import idempotency_key
 from petstore.interface.openapi.document import document
 from petstore.interface.openapi.events import example_of as example_of_event
+from petstore.interface.operation import FileBody, Operation
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import SCOPES, Environment, KeyCreate, new_token
 from petstore.keys.store import MAX_OWN_ROTATIONS, change_key, create_key
@@ -1016,6 +1018,14 @@ def test_the_document_and_the_service_agree_on_bare_idempotency_keys(field: str)
 
 
 # Examples
+
+
+@pytest.mark.parametrize("row", OPERATIONS, ids=[row.id for row in OPERATIONS])
+def test_a_refusal_says_what_was_expected_of_any_field(row: Operation) -> None:
+    for kind in {row.query, *(get_args(row.body) or (row.body,))} - {None, FileBody}:
+        wrong = dict.fromkeys(kind.__struct_encode_fields__, object())
+        with pytest.raises(InvalidParameter, match="expected"):
+            convert(wrong, kind, InvalidParameter)
 
 
 @pytest.mark.parametrize("name", DESCRIBED)

@@ -34,7 +34,6 @@ _MEDIA_TYPES = {
     ".xls": "application/vnd.ms-excel",
 }
 _MAX_TURNS = 20
-_FIELDS = {"name": "name", "category": "categoryId", "status": "status", "id": "id"}
 _MEANINGS = (*STATUSES, "none")
 
 
@@ -150,12 +149,13 @@ def _settings(client: "Client", values: Sequence[str], options: dict[str, Any]) 
 
 
 def _mapping(columns: Sequence[str], found: "Import") -> dict[str, int | None]:
+    fields = {name.removesuffix("Id"): name for name in found.mapping.__struct_encode_fields__}
     names = [column.name.casefold() for column in found.columns]
     mapping: dict[str, int | None] = {}
     for option in columns:
         field, _, name = option.partition("=")
-        if field not in _FIELDS or not name:
-            msg = f"expected one of {', '.join(_FIELDS)} and a column, as in name=Tier"
+        if field not in fields or not name:
+            msg = f"expected one of {', '.join(fields)} and a column, as in name=Tier"
             raise click.BadParameter(msg, param_hint="--column")
         place: int | None = None
         if name.casefold() in names:
@@ -166,7 +166,7 @@ def _mapping(columns: Sequence[str], found: "Import") -> dict[str, int | None]:
             known = ", ".join(column.name for column in found.columns[:40] if column.name)
             msg = printable(f"there is no column {name}; the columns are {known or 'numbers'}")
             raise click.BadParameter(msg, param_hint="--column")
-        mapping[_FIELDS[field]] = place
+        mapping[fields[field]] = place
     return mapping
 
 

@@ -17,7 +17,7 @@ from petstore.domain.decoding import integer_in
 from petstore.domain.names import name_key
 from petstore.errors import InvalidBody, PetstoreError
 from petstore.http.messages import Response
-from petstore.imports.columns import ImportColumn
+from petstore.imports.columns import ImportColumn, ImportMapping
 from petstore.imports.model import MAX_ROWS, Import, ImportPreview, ImportWord
 from petstore.interface.bodies import MAX_UPLOAD, digest_of
 from petstore.interface.operation import FileBody
@@ -28,10 +28,8 @@ from petstore.pets.model import STATUSES
 _MAX_FORM = 2 * MAX_UPLOAD
 _REFUSED = 20
 _WORDS = 30
-_FIELDS = {
-    "name": "Name",
+_FIELDS = {name: name.capitalize() for name in ImportMapping.__struct_encode_fields__} | {
     "categoryId": "Category",
-    "status": "Status",
     "id": "Number in this store",
 }
 _VALUE, _CATEGORY, _OTHERS = "value.", "category.", "others"

@@ -9,11 +9,10 @@ import click
 from petstore.cli.client import export_csv, file_argument, service_option
 from petstore.cli.operations import MAX_PAGE, OperationCommand
 from petstore.cli.output import SectionedGroup
+from petstore.pets.model import EXPORTED
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import Client
-
-_COLUMNS = ("id", "name", "categoryId", "category", "status")
 
 
 @click.command("export")
@@ -26,7 +25,7 @@ _COLUMNS = ("id", "name", "categoryId", "category", "status")
 @service_option
 def export_file(*, file: Path, spreadsheet_safe: bool, service: str) -> None:
     """Write every pet as CSV to FILE, or to standard output."""
-    export_csv(file, service, "pet", _COLUMNS, _pages, spreadsheet_safe=spreadsheet_safe)
+    export_csv(file, service, "pet", EXPORTED, _pages, spreadsheet_safe=spreadsheet_safe)
 
 
 def _pages(client: "Client") -> Iterator[list[dict[str, Any]]]:
