@@ -175,7 +175,7 @@ def _is_over_http(ctx: click.Context) -> bool:
 def client_of(
     service: str, wait: Wait | None = None, resume_hint: str = ""
 ) -> AbstractContextManager["Client"]:
-    """A failed request ends the command with one line, and ``resume_hint``, as does Ctrl-C."""
+    """A failed request, or Ctrl-C, ends the command with one line and the ``resume_hint``."""
     return _reported(partial(_client, service, wait or wait_out), resume_hint)
 
 
@@ -254,8 +254,6 @@ def read_key() -> str:
 
 
 class ExitStatus(IntEnum):
-    """The kind of failure a command ended with."""
-
     FAILED = 1
     REFUSED = 2
     NOT_FOUND = 3

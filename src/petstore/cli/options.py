@@ -192,7 +192,7 @@ def duration_text(seconds: int) -> str:
 
 
 class SecretOption(click.Option):
-    """Its value may be in a file (``read_secret``); ``warns``: a command line shows passwords."""
+    """Its value may be in a file. With ``warns``, it warns of a password on the command line."""
 
     def __init__(self, *names: Any, envvar: str, warns: bool = True, **options: Any) -> None:
         variables = [envvar, file_variable(envvar)]

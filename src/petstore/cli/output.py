@@ -223,7 +223,6 @@ def _label(name: str) -> str:
 
 
 def _text(name: str, value: object, row: Mapping[str, Any]) -> str:
-    """Return a value of JSON as people read it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int) and name in _MONEY and "currency" in row:

@@ -95,7 +95,7 @@ def network_of(address: str, prefix: int = 64) -> str:
 
 
 def outside(networks: Iterable[Network], others: Iterable[Network]) -> Network | None:
-    """``others`` are the fewest networks with their addresses (see ``compiled_networks``)."""
+    """Return the first of ``networks`` that is not within ``others`` (``compiled_networks``)."""
     others = tuple(others)
     return next((each for each in networks if not any(_is_within(each, o) for o in others)), None)
 

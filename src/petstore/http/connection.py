@@ -106,7 +106,6 @@ class Connection(asyncio.BufferedProtocol):
         return self._shared.waste if self._input is _IGNORED else self._shared.buffer
 
     def buffer_updated(self, count: int) -> None:
-        """Parse what was read, unless it has to wait."""
         if self._input is _IGNORED:
             self._await_turn()
             self._regulate()
@@ -193,7 +192,6 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def give_up(self) -> None:
-        """Drop what is buffered, if possible with a response that says so."""
         self._buffered = 0
         if self._writer.is_stalled or (self._input is _IGNORED and not self._sending):
             self.abort()

@@ -44,8 +44,6 @@ Method: TypeAlias = Literal["GET", "POST", "PATCH", "DELETE"]
 
 @dataclass(frozen=True)
 class Services:
-    """The parts that operations work with, and the rules of this store."""
-
     store: Store
     limiter: RateLimiter
     admission: Admission

@@ -105,8 +105,6 @@ def require_plain_search(query: Any, by: str) -> None:
 
 
 class PageQuery(Struct, frozen=True):
-    """The query parameters of every list."""
-
     limit: Annotated[int, limit_of("records")] = 20
     cursor: Annotated[str, cursor_of(BY_ID)] | UnsetType = UNSET
 

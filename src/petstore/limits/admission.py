@@ -36,7 +36,7 @@ class Turns:
         self._names: WeakValueDictionary[Hashable, asyncio.Semaphore] = WeakValueDictionary()
 
     async def take(self, name: Hashable, *, goes_first: bool = True) -> ExitStack:
-        """Take a turn, which the result ends; who ``goes_first`` waits only for others who do."""
+        """Take a turn, which ends with the result. ``goes_first``: wait only for others who do."""
         own = self._names.setdefault(name, asyncio.Semaphore(self._each))
         if self._refusal and own.locked():
             raise RateLimitExceeded(self._refusal, {"Retry-After": "1"}, self._what)

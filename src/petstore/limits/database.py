@@ -29,8 +29,6 @@ _MORE = "excluded.requests > usage.requests"
 
 
 class StoredRateLimits:
-    """Loads and saves the states of the limiter."""
-
     def __init__(self, store: Store) -> None:
         self._store = store
         self._refused: set[int] = set()  # keys that the log names already

@@ -176,7 +176,7 @@ class RateLimiter(Protocol):
 
 
 class RateLimitStore(Protocol):
-    """Where states survive a restart. Both methods raise ``Unavailable``."""
+    """Where states survive a restart."""
 
     async def load(self, key_id: int) -> State | None: ...
 

@@ -120,8 +120,6 @@ class Tracing:
 
 
 class _StoreSpans:
-    """Makes the work of a database of this ``system`` spans."""
-
     def __init__(self, tracing: Tracing, system: str) -> None:
         self._begin = tracing.begin
         self._system = system

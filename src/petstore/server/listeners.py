@@ -29,7 +29,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def inherited_listener() -> socket.socket | None:
-    """Take systemd's socket (sd_listen_fds(3)), and hide the variables for it from children."""
+    """Take systemd's socket (sd_listen_fds(3)). No child sees the variables that announce it."""
     names = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
     pid, count, _ = (os.environ.pop(name, "") for name in names)
     if not count or pid != str(os.getpid()):

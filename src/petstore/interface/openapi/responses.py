@@ -110,7 +110,6 @@ _OF_POSTS = (errors.InvalidParameter, errors.IdempotencyKeyInUse, errors.Idempot
 
 
 def possible_errors(operation: Operation) -> list[type[PetstoreError]]:
-    """Return the errors of an operation by status: its own, and the errors of its other fields."""
     groups: list[tuple[bool, Sequence[type[PetstoreError]]]] = [
         (True, _EVERYWHERE),
         (True, operation.errors),
@@ -134,7 +133,7 @@ def cause_of(error: type[PetstoreError]) -> str:
 def responses_of(
     operation: Operation, operations: Sequence[Operation], shared: dict[str, Schema]
 ) -> dict[str, Schema]:
-    """Those that are no success refer to what is in ``shared``; new ones are added."""
+    """All but the success refer to what is in ``shared``, to which new ones are added."""
     responses = {str(operation.success.status): _success(operation, operations)}
     for status, response in _others(operation):
         name = next((name for name, known in shared.items() if known == response), None)

@@ -169,7 +169,7 @@ def _sized(integer: Schema) -> Schema:
 
 
 def _without_defaults(component: Schema, *, is_body: bool) -> Schema:
-    """``default`` makes members mandatory in clients: say it in words; a response has them all."""
+    """Say in words what ``default`` does: it makes members mandatory in clients."""
     for name, field in component["properties"].items():
         default = field.pop("default", _ABSENT)
         if not is_body and default is not _ABSENT:
