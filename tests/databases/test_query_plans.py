@@ -51,7 +51,7 @@ from petstore.imports.store import (
 from petstore.interface.idempotency_records import Attempt, SafeRetries
 from petstore.interface.messages import encode_json
 from petstore.interface.operations import OPERATIONS
-from petstore.keys.model import Caller, new_token
+from petstore.keys.model import Caller, new_token, operator
 from petstore.keys.notices import KeyNotices
 from petstore.keys.store import (
     COLUMNS,
@@ -391,7 +391,7 @@ def units() -> Iterator[Unit[Any]]:
         by=SERVICE,
     )
     yield undo_rows(STORED_IMPORT, 7, 9, now=NOW, by=SERVICE)
-    yield delete_import(7, 7, Change(0).check)
+    yield delete_import(Change(0, caller=operator("production")), 7)
     yield create_webhook(WebhookCreate("https://shop.example"), 7, 0)
     yield change_webhook(Change(0), 7, WebhookPatch(enabled=True))
     yield rotate_webhook(Change(0), 7, 0)

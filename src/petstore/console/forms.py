@@ -235,8 +235,7 @@ def kept_in(form: Form) -> SavedForm | None:
 
 def page_address(address: str) -> str:
     """Return the address of a page, relative to the console; empty if it leads elsewhere."""
-    is_page = len(address) <= _MAX_ADDRESS and _ADDRESS.match(address) is not None
-    return address if is_page else ""
+    return address if len(address) <= _MAX_ADDRESS and _ADDRESS.match(address) else ""
 
 
 def _pairs(form: Form) -> list[tuple[str, str]]:
@@ -255,12 +254,10 @@ _OWN_PASSWORD = {"current": "Your own password"}
 
 
 class Field(NamedTuple):
-    """A field of a form.
+    """``name`` is the field of the body, ``label`` what pages call it; a ``caption`` says more.
 
-    ``name`` is the field of the body. ``label`` is what pages call it; the form itself may
-    say more in a ``caption``. ``show`` returns its text for a resource, or else the member is the
-    text. ``parse`` returns the member of the body, ``None`` to leave it out or to remove it.
-    ``attributes`` are attributes of an input in HTML.
+    ``show`` returns its text for a resource, or else the member is the text. ``parse`` returns the
+    member of the body, ``None`` to leave it out or to remove it.
     """
 
     name: str
@@ -317,11 +314,9 @@ class Edit(NamedTuple):
 
 
 class ShownForm(NamedTuple):
-    """A form as a page shows it: what it was ``opened`` with, and what it has now.
+    """After a conflict it has what is there now, with what the person changed of it.
 
-    ``version`` is of the resource that it changes. After a conflict it has what is there now
-    with what the person changed of it, and ``differences`` say what others changed. ``problem`` is
-    any other refusal.
+    ``differences`` say what others changed, and ``problem`` is any other refusal.
     """
 
     fields: Sequence[Field]

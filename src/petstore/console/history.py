@@ -67,11 +67,7 @@ class HistoryLine(NamedTuple):
 
 
 class History(NamedTuple):
-    """The newest events of a resource, the newest first.
-
-    ``earlier`` is the cursor of those before them, if there are, and ``is_latest`` whether there
-    are none after these. ``last`` is the last event of all, if it is among these.
-    """
+    """``earlier`` is the cursor of older ones, ``last`` the last event if it is among these."""
 
     resource: str
     lines: Sequence[HistoryLine]

@@ -96,11 +96,9 @@ def _decimals_of(currency: str) -> int:
 
 
 def typed_amount(text: str, currency: str, name: str = "amount") -> int | None:
-    """Return what a person typed as an amount, ``None`` if that is nothing.
+    """Thousands may be grouped, and decimals come after a point or a comma: ``1.249,5``.
 
-    Thousands may be grouped, and decimals come after a point or a comma: ``1,249.50`` and
-    ``1.249,5`` are the same. Signs and names of the currency may stand before or behind. What could
-    be thousands or decimals is refused with a question.
+    What could be thousands or decimals is refused with a question.
     """
     if not text.strip():
         return None
@@ -157,9 +155,8 @@ def money_in_words(amount: int, currency: str) -> str:
 
 
 class Bars(NamedTuple):
-    """A chart of bars over time: the label and the value of each of its ``points``.
+    """``unit`` says what is counted, such as ``requests``; ``of`` what a bar is, such as ``Day``.
 
-    ``unit`` says what is counted, such as ``requests``; ``of`` what a bar is, such as ``Day``.
     Amounts of money are in the smallest unit of a ``currency``.
     """
 

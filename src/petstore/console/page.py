@@ -233,9 +233,8 @@ def executes(operation_id: str, told: str, back: str = "") -> Handler:
 
 
 class PageRequest(Struct):
-    """One request of a page, decoded.
+    """``path_id`` is 0 where the path has no parameter, ``child_id`` where it has no second one.
 
-    ``path_id`` is 0 where the path has no parameter, and ``child_id`` where it has no second one.
     ``form`` has the fields of the query, or of the body of a POST. A ``refresh`` is a request that
     the page makes itself. Public pages have no ``session``. ``cursor`` is the position in the
     feed of events before the page was read; only a page that a person opens has one.

@@ -158,10 +158,7 @@ class Event(Struct, frozen=True, kw_only=True):
 
 
 def readable_by(caller: str, webhook: str, event: str = "") -> str:
-    """Return the SQL condition that no other caller alone may read an ``event`` of a webhook.
-
-    ``caller`` and ``webhook`` are ids. It does not check the type of the event.
-    """
+    """Return the SQL condition that no other caller alone may read an event, whatever its type."""
     environments = " ".join(
         f"WHEN '{name}' THEN {key_id}" for name, key_id in ADMINISTRATORS.items()
     )

@@ -1,10 +1,4 @@
-"""Events: recorded in the transaction of their change, then read in the order of the commits.
-
-SQLite runs one unit of work after another, so an event gets its position with its row. On
-PostgreSQL units run concurrently: the first to take a position may be the last to commit, and a
-reader past that position would miss its event. There a unit records to ``events_outbox``, and
-``publish_events`` moves what has been committed to the feed.
-"""
+"""Events, recorded in the transaction of their change and read in the order of the commits."""
 
 from collections.abc import Callable, Collection, Sequence
 from functools import cache, partial
@@ -73,14 +67,11 @@ def record(now: Milliseconds, *events: NewEvent, by: Author = SERVICE) -> Statem
 
 
 class Change(NamedTuple):
-    """What units of work of a change have in common: its moment, its author, and its conditions.
+    """``check`` raises an error if the resource is another version than the client expects.
 
-    ``check`` raises an error if the resource is another version than the client expects. The next
-    three are rules of the store.
-
-    A ``caller`` may do only what its scopes allow; without one, everything is allowed. ``address``
-    is where its client is. ``find_caller`` finds it once more by what the client has shown, a token
-    or a session, if that is still valid. ``credential`` is the digest of what it ends with.
+    A ``caller`` may do only what its scopes allow; without one, everything is allowed.
+    ``find_caller`` finds it once more by what the client has shown, a token or a session, if that
+    is still valid. ``credential`` is the digest of what it ends with.
     """
 
     now: Milliseconds
@@ -106,6 +97,9 @@ class Change(NamedTuple):
         return record(self.now, *events, by=self.by)
 
 
+# On PostgreSQL the first unit to take a position may be the last to commit, and a reader past that
+# position would miss its event. So units record to an outbox, and ``_publish`` moves what is
+# committed.
 @cache
 def _insert(rows: int) -> str:
     values = placeholders(_WIDTH, rows)
@@ -191,11 +185,9 @@ async def oldest_unpublished(store: Reader) -> Milliseconds | None:
 
 
 def _publish(limit: int, lock: str) -> Unit[int | None]:
-    """Move committed events among the first ``limit`` recorded to the feed; return how many.
+    """Return how many events were moved, ``None`` while another process publishes.
 
-    Events of one transaction stay together. A transaction that waited for another one has recorded
-    its last event later, and so follows it. If another process is publishing, this does nothing and
-    returns ``None``.
+    Events of one transaction stay together. One that waited for another one follows it.
     """
     # The outbox is empty in one moment and long in the next, so what the planner believes about it
     # is often wrong. Each way that is left to it takes time in proportion to the events.

@@ -292,11 +292,6 @@ async def _file_of_refused(
     return cast("BinaryIO", text.detach())
 
 
-async def _delete(context: Context, call: Call[None, None]) -> Result[None]:
-    check = context.conditions.check
-    return await change(context, delete_import(call.path_id, context.caller.id, check))
-
-
 async def _find(context: Context, call: Call[Any, Any]) -> StoredImport:
     return await get_import(context.services.store, call.path_id, context.caller.id)
 
@@ -433,11 +428,7 @@ OPERATIONS = (
         in_turn=True,
         tagged=False,
     ),
-    _RESOURCE.row(
-        *("deleteImport", "DELETE", "/imports/{importId}", "Delete an import"),
-        "Deletes an import. The pets that it has added stay.",
-        *(_delete, Success(204, "The import is deleted.")),
-    ),
+    _RESOURCE.delete(delete_import, "Deletes an import. The pets that it has added stay."),
 )
 
 

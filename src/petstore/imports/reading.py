@@ -27,10 +27,7 @@ _TOO_LARGE = (
 
 
 class Row(Struct, frozen=True, array_like=True):
-    """A row that is not blank: the line it begins in, and its cells without the spaces around.
-
-    A row with a ``problem`` could not be read; it is a sentence for a clerk.
-    """
+    """A row that is not blank; a ``problem``, a sentence for a clerk, is why it was not read."""
 
     line: int
     cells: list[str]
@@ -38,12 +35,10 @@ class Row(Struct, frozen=True, array_like=True):
 
 
 class TableHead(Struct, frozen=True):
-    """What a file is.
+    """``separator`` is empty for workbooks. ``notes`` are sentences for a clerk.
 
-    ``encoding`` is UTF-8, UTF-16, Windows-1252, Excel or OpenDocument; ``separator`` is empty for
-    the last two. ``notes`` are sentences for a clerk, such as which sheets are not read. From line
-    ``last_from`` on, each row has fewer filled cells than the one before, as totals have. There are
-    so many ``rows``. A file with a ``problem`` cannot be read.
+    From line ``last_from`` on, each row has fewer filled cells than the one before, as totals have.
+    A file with a ``problem`` cannot be read.
     """
 
     encoding: str = ""
@@ -59,14 +54,10 @@ decode_rows = Decoder(list[Row]).decode
 
 
 def read_table(file: BinaryIO, batches: BinaryIO) -> TableHead:
-    """Read a file from its beginning into ``batches``. Its content alone decides what it is.
+    """Read a file from its beginning into ``batches``, in another process.
 
-    It waits for another process, usually 200 ms, for a large workbook seconds. So call it with
-    ``asyncio.to_thread``, and only once at a time: each call may use 200 MiB and a processor.
-
-    Raises:
-        InvalidBody: it cannot be read; the message tells a clerk why, and what to do.
-        OSError: there is no room for the rows.
+    Call it with ``asyncio.to_thread``, and only once at a time: each call may use 200 MiB and a
+    processor. It raises ``InvalidBody``, for a clerk, and ``OSError`` without room for the rows.
     """
     file.seek(0)
     try:

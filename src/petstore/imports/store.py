@@ -393,9 +393,10 @@ def undo_rows(
     return _import_of(changed[0])
 
 
-def delete_import(import_id: int, caller_id: int, check: Callable[[Import], None]) -> Unit[None]:
-    present = yield from current(import_id, caller_id)
-    check(present.shown)
+def delete_import(change: Change, import_id: int) -> Unit[None]:
+    assert change.caller is not None  # noqa: S101 - each import belongs to one
+    present = yield from current(import_id, change.caller.id)
+    change.check(present.shown)
     yield _sql("delete_import", "DELETE FROM imports WHERE id = ?1", import_id)
 
 

@@ -96,11 +96,7 @@ _MomentT = TypeVar("_MomentT")
 
 
 class KeyFields(Struct, Generic[_MomentT], frozen=True, rename="camel"):
-    """The fields of a key that can be set, with its end as a moment of that type.
-
-    ``allowed_networks`` of a stored key are in their canonical form; without any, the key works
-    from anywhere.
-    """
+    """Stored ``allowed_networks`` are in canonical form; without any, it works from anywhere."""
 
     name: KeyName
     plan: _Plan = "free"

@@ -404,10 +404,8 @@ def find_key(credential: bytes) -> Unit[Caller | None]:
 class ApiKeyCache:
     """Finds the key of a token, from memory while no key has changed.
 
-    ``refresh`` asks the database whether any key has changed. The service calls it several times a
-    second, so a revocation by another process takes effect within one. Tokens found once count as
-    known afterwards too, so their look-ups are not limited. Requests with the same token share one
-    look-up. ``on_change`` is called when any key or person has changed.
+    The service calls ``refresh`` several times a second, so a revocation by another process takes
+    effect within one. Look-ups of tokens that were found once are not limited.
     """
 
     def __init__(

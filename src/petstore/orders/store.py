@@ -382,11 +382,7 @@ _TIMEOUT = 0.25
 
 
 class Reservations:
-    """Frees the pets of lapsed reservations before any response shows them as reserved.
-
-    It remembers when the next reservation lapses. A reservation lasts a minute or more, and
-    ``refresh`` runs each second, so reservations by other processes are known in time too.
-    """
+    """It knows the next lapse in time: any is a minute away, and ``refresh`` runs each second."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store

@@ -253,12 +253,10 @@ class Demo(NamedTuple):
 
 
 async def prepare_demo(store: Store, settings: Settings, clock: Clock = system_clock) -> Demo:
-    """Fill an empty store with a history, and return a demo key and an invitation.
+    """Fill a store in which nothing has happened, and return a demo key and an invitation.
 
     The token is stored in ``<file>.demo-key`` beside the database, or with PostgreSQL in
-    ``<name>.demo-key`` in the current folder, so that the next start can print it again. Only its
-    owner can read the file. A token that is no longer valid is replaced. The administrator ``demo``
-    is added if there is none. A store in which anything has happened is not filled.
+    ``<name>.demo-key`` in the current folder, so that the next start can print it again.
     """
     now = clock()
     pets = await list_pets(store, PetFilter(), None, 1)

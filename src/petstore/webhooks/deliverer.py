@@ -64,12 +64,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Rules(NamedTuple):
-    """How a process delivers, and for the keys of which environment.
+    """If it ``publishes``, it moves events to the feed, too (PostgreSQL).
 
-    It looks for new events every ``poll_seconds``, and for changes to webhooks every
-    ``refresh_seconds``. If it ``publishes``, it moves events to the feed, too (PostgreSQL).
-    Attempts in progress have ``stop_seconds`` to end at a stop.
-    ``chance`` returns a random number from 0 to 1.
+    It looks for changes to webhooks every ``refresh_seconds``. ``chance`` is from 0 to 1.
     """
 
     environment: Environment

@@ -50,11 +50,7 @@ _SCOPES = " ".join(
 
 
 class LeasedWebhook(NamedTuple):
-    """An enabled webhook of a key or a person who may have webhooks.
-
-    Deliveries exist for the events up to ``position``. The next one is due at ``due_at``. A
-    recovery, if one is under way, has looked at the events up to ``recovered_to``.
-    """
+    """Deliveries exist up to ``position``; recovery has looked at events up to ``recovered_to``."""
 
     id: int
     key_id: int
