@@ -52,9 +52,8 @@ class SalesRow(Struct, frozen=True, rename="camel"):
             CategoryId,
             Meta(
                 description=(
-                    "The category of the pets when they were sold. Absent by day, for sales"
-                    " whose category is not known, and for all categories after the first"
-                    " 1,000."
+                    "The category of the pets when they were sold. Absent by day, and for all"
+                    " categories after the first 1,000."
                 )
             ),
         ]

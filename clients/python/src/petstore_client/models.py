@@ -165,8 +165,8 @@ class SalesRow(Model, frozen=True, kw_only=True):
     refunded: int  # The sum of their refunds. ``amount`` minus it is what the shop took.
     currency: str  # The currency of the amount (ISO 4217): the store's when it was first set.
     day: date | None = None  # The day. Only by day.
-    # The category of the pets when they were sold. Absent by day, for sales whose category is not
-    # known, and for all categories after the first 1,000.
+    # The category of the pets when they were sold. Absent by day, and for all categories after the
+    # first 1,000.
     category_id: int | None = None
 
 
