@@ -11,6 +11,8 @@ from hmac import compare_digest, digest
 from http import HTTPStatus
 from typing import Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import urlencode, urlsplit
+from zlib import compress, decompress
+from zlib import error as zlib_error
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -171,7 +173,7 @@ def change_notice(name: str, done: str, undo: Undo, pressed: str) -> Notice:
 
 def sign_notice(notice: Notice, secret: bytes) -> str:
     """Return a notice as the value of its cookie; if it is too long, without its undo."""
-    record = msgspec.json.encode(notice)
+    record = compress(msgspec.json.encode(notice))  # an undo may name 500 pets
     signed = urlsafe_b64encode(_signature(record, secret) + record).decode("ascii")
     if len(signed) > _MAX_SIGNED and notice.undo is not None:
         return sign_notice(replace(notice, undo=None), secret)
@@ -179,13 +181,15 @@ def sign_notice(notice: Notice, secret: bytes) -> str:
 
 
 def read_notice(signed: str, secret: bytes) -> Notice | None:
+    if len(signed) > _MAX_SIGNED:  # its owner may have made it up, to be large once decompressed
+        return None
     try:
         value = urlsafe_b64decode(signed)
         signature, record = value[:_SIGNATURE_LENGTH], value[_SIGNATURE_LENGTH:]
         if not compare_digest(signature, _signature(record, secret)):
             return None
-        return msgspec.json.decode(record, type=Notice)
-    except (ValueError, msgspec.MsgspecError):  # or it is not in base64
+        return msgspec.json.decode(decompress(record), type=Notice)
+    except (ValueError, zlib_error, msgspec.MsgspecError):  # or it is not in base64
         return None
 
 
