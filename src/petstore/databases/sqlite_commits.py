@@ -32,7 +32,7 @@ _COMMIT_SECONDS = 0.3
 
 
 class _Waiting(Struct):
-    """``deadline``, by the clock of the loop, is that of the commit once the unit has run."""
+    """``deadline`` is by the clock of the loop: the commit's, once the unit has run."""
 
     unit: Unit[Any]
     done: asyncio.Future[Any]

@@ -50,7 +50,7 @@ class Contents(NamedTuple):
         return f"{self.digest:0{2 * _DIGEST_BYTES}x}"
 
     def and_also(self, rows: Iterable[Row]) -> "Contents":
-        """The digest is the sum of those of rows: databases sort texts in different ways."""
+        """The digest is the sum of the rows' digests: databases sort texts in different ways."""
         count, digest = self
         for row in rows:
             hashed = blake2b(_encode(row), digest_size=_DIGEST_BYTES).digest()

@@ -334,7 +334,7 @@ class Application:
         return await page(request)
 
     async def _admit(self, exchange: Exchange) -> Caller:
-        """Without a valid key, or from outside its networks, the limit is that of the address."""
+        """Without a valid key, or from outside its networks, the address's limit applies."""
         request, operation = exchange.request, exchange.operation
         keys, limiter = self.services.keys, self.services.limiter
         admission = self.services.admission

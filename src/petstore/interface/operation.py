@@ -74,8 +74,8 @@ class Call(Struct, Generic[Body, Values], frozen=True):
 class Context(Struct, frozen=True):
     """What an operation may use: the parts of the service, and who calls it and how.
 
-    ``address`` is that of the client, behind trusted proxies. The events that the call causes name
-    its ``request_id``. ``token`` is what authenticated it: that of a key, or the secret of the
+    ``address`` is the client's, behind trusted proxies. The events that the call causes name
+    its ``request_id``. ``token`` is what authenticated it: the token of a key, or the secret of the
     ``session`` of the console. ``once`` names a request with an ``Idempotency-Key``. ``client`` is
     told to a long poll, which ends if the client leaves.
     """

@@ -203,7 +203,7 @@ def create_key(
 
 
 def change_key(key_id: int, changes: Mapping[str, Any], change: Change) -> Unit[Key]:
-    """The names are those of ``KeyFields``. A key that leaves enterprise loses its own limits."""
+    """Change fields of ``KeyFields``. A key that leaves enterprise loses its own limits."""
 
     def changed(stored: StoredKey) -> Caller:
         key = stored.key
