@@ -33,7 +33,7 @@ else
 endif
 
 # The tests that start no process, and so wait for none, on SQLite alone; or those of one package.
-QUICK := $(addprefix tests/,categories deprecations domain events http interface keys orders pets sessions \
+QUICK := $(addprefix tests/,categories domain events http interface keys orders people pets \
   usage webhooks) --ignore tests/interface/test_openapi_linters.py --ignore tests/webhooks/test_deliverer.py \
   --ignore-glob '*command*' --ignore-glob '*pages.py' --ignore-glob '*many*'
 
