@@ -1,5 +1,6 @@
 """Where the peers work: a store filled once by this service's commands, and a copy for each."""
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -16,8 +17,6 @@ sys.path.append(str(Path(__file__).parent.parent / "tests"))
 from support import postgres
 from support.postgres import PostgresServer
 from support.redis_server import redis_server
-
-_LOCK_TIMEOUT = 10_000  # ms
 
 
 class Environment(NamedTuple):
@@ -56,11 +55,12 @@ class SqliteStage:
 
     @contextmanager
     def copy(self, name: str) -> Iterator[Environment]:
-        """Copy the file."""
         file = self._file.with_name(f"{name}.db")
         shutil.copyfile(self._file, file)
+        with file.open("rb") as copied:
+            os.fsync(copied.fileno())  # else the first commit of a peer waits for all of it
         connection = apsw.Connection(str(file))
-        connection.set_busy_timeout(_LOCK_TIMEOUT)
+        connection.set_busy_timeout(10_000)
         try:
             yield Environment(
                 database=str(file),
