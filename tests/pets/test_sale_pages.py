@@ -154,6 +154,6 @@ async def test_a_sale_that_was_returned_is_not_told_again(
     page = await succeed(grace, await grace.get("/pets/1"), "Return Bella")
     assert "Ada" not in words(page).partition("History")[0]
     page = await succeed(grace, page, "Save", status="sold")
-    assert "Bella is sold. This is no sale: Sales does not count it." in words(page)
+    assert "Bella is sold. This does not count as a sale." in words(page)
     assert "Sold 1 Dec 2026, 12:01 Marked as sold by Grace. Sales does not count it." in words(page)
     assert "Return" not in words(page).partition("History")[0]

@@ -42,12 +42,6 @@ class Visitor:
         return await self.client.get(response.headers["location"])
 
 
-async def left_today(visitor: Visitor, service: Service) -> int:
-    """Return how many requests of the day the key of a visitor has left."""
-    usage = await service.request("GET", "/v1/usage", visitor.token)
-    return int(usage.json()["day"]["remaining"])
-
-
 def words(response: httpx.Response) -> str:
     """Return the text of a page, without its header, the help and the invisible isolates."""
     main = re.search(r"<main.*</main>", response.text, re.DOTALL)

@@ -44,7 +44,7 @@ from petstore.pets.model import EXPORTED, STATUSES, NewPet, Pet, statuses_after
 
 _ON_A_PAGE = 50
 MAX_SELECTED = 500
-NOT_COUNTED = "This is no sale: Sales does not count it."
+NOT_COUNTED = "This does not count as a sale."
 _NO_SALE = "“sold” here is not counted in Sales. Sell the pet instead."
 _VERSION = 8
 _ADDED_LAST = 10
