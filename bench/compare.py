@@ -27,6 +27,7 @@ Cases = dict[str, tuple[int, ...]]
 # How many connections each work is measured with.
 _ALONE: Cases = {
     "list": (1, 32, 256),
+    "cold list": (32,),
     "deep page": (32, 256),
     "get": (1, 32, 256),
     "create": (1, 32, 256),

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from http.client import HTTPConnection
-from itertools import islice, product
+from itertools import cycle, islice, product
 from random import Random
 from string import ascii_letters
 from typing import NamedTuple
@@ -26,18 +26,20 @@ KEYS = 1_000
 PAGES = 50  # of each status and category
 IDS = b"\1"  # what wrk.lua replaces by an X-Request-Id and a traceparent
 _DIFFERENT = 20_000
+_LIMITS = range(11, 30)  # of cold and of deep pages
+_DEEP = slice(500, 1_000)  # the cursors from the 50,000th pet on
 _ORDERS_PER_SECOND = 15_000
 
 
 class Sources(NamedTuple):
     """The data that requests to a service are made of.
 
-    ``lists`` are paths of pages; ``deep_cursors`` begin after the 50,000th available pet.
+    ``lists`` are paths of pages; ``cursors`` are those after each 100 available pets.
     """
 
     tokens: list[str]
     lists: list[str]
-    deep_cursors: list[str]
+    cursors: list[str]
 
 
 class Work(NamedTuple):
@@ -80,9 +82,18 @@ def _lists(given: Sources, random: Random) -> Iterator[bytes]:
         yield get(random.choice(given.lists), random.choice(given.tokens))
 
 
+def _cold_lists(given: Sources, random: Random) -> Iterator[bytes]:
+    """Yield more pages than a cache keeps, each as often as any other."""
+    pages = [*product(_LIMITS, given.cursors)]
+    random.shuffle(pages)
+    for limit, cursor in cycle(pages):
+        yield get(page_path("available", limit, cursor), random.choice(given.tokens))
+
+
 def _deep_pages(given: Sources, random: Random) -> Iterator[bytes]:
+    deep = given.cursors[_DEEP]
     while True:
-        limit, cursor = random.randint(11, 29), random.choice(given.deep_cursors)
+        limit, cursor = random.choice(_LIMITS), random.choice(deep)
         yield get(page_path("available", limit, cursor), random.choice(given.tokens))
 
 
@@ -115,6 +126,7 @@ def _place_orders(given: Sources, random: Random) -> Iterator[bytes]:
 
 _MAKERS: dict[str, Callable[[Sources, Random], Iterator[bytes]]] = {
     "list": _lists,
+    "cold list": _cold_lists,
     "deep page": _deep_pages,
     "get": _gets,
     "create": _creates,
@@ -134,7 +146,7 @@ def sources(url: str, tokens: list[str]) -> Sources:
             others = islice(_cursors(connection, first, tokens[0]), PAGES - 1)
             lists += [first, *(f"{first}&cursor={cursor}" for cursor in others)]
         pages = _cursors(connection, page_path("available", 100), tokens[0])
-        return Sources(tokens, lists, list(islice(pages, 500, 1_000)))
+        return Sources(tokens, lists, list(pages))
 
 
 def _cursors(connection: HTTPConnection, path: str, token: str) -> Iterator[str]:
