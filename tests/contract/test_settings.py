@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from support.client import Client
-from support.process import ServerProcess
+from support.process import serving
 
 
 @pytest.fixture(autouse=True)
@@ -14,20 +14,15 @@ def in_every_form() -> None:
 
 
 def test_staging_is_a_separate_environment_with_the_same_base_path(tmp_path: Path) -> None:
-    staging = ServerProcess(tmp_path, "--environment", "staging")
-    try:
-        staging.wait_until_ready()
-        with Client(staging.url, staging.issue("free", "--environment", "staging")) as client:
+    with serving(tmp_path, "--environment", "staging") as staging:
+        token = staging.issue("free", "--environment", "staging")
+        with Client(staging.url, token) as client:
             assert client.list_pets().status_code == 200
-    finally:
-        staging.stop()
 
 
 def test_repeated_requests_after_a_429_ban_the_key_temporarily(tmp_path: Path) -> None:
     # By default the first second after a 429 is forgiven; not here, so the test need not wait.
-    server = ServerProcess(tmp_path, "--ban-grace-seconds", "0")
-    try:
-        server.wait_until_ready()
+    with serving(tmp_path, "--ban-grace-seconds", "0") as server:
         with Client(server.url, server.issue("free")) as client:
             responses = [client.list_pets(limit=1) for _ in range(120)]
         codes = [response.json()["code"] for response in responses[60:]]
@@ -38,5 +33,3 @@ def test_repeated_requests_after_a_429_ban_the_key_temporarily(tmp_path: Path) -
         assert 299 <= int(responses[-1].headers["Retry-After"]) <= 301
         with Client(server.url, server.issue("free")) as other:
             assert other.list_pets().status_code == 200
-    finally:
-        server.stop()
