@@ -19,10 +19,10 @@ from petstore.app import create_registry, observers_of
 from petstore.databases.contract import Store
 from petstore.observability.registry import Registry, share_metrics
 from petstore.settings import Settings
-from support.bare_app import InProcess, bare_app
 from support.keys import issue
 from support.manual_clock import ManualClock
 from support.odd_service import OddService, odd_service, response
+from support.service import bare_app
 from support.stores import address_of
 
 Samples = dict[str, float]
@@ -91,11 +91,8 @@ async def observed_service(
         options |= {"trace_endpoint": trace_endpoint}
         settings = Settings(database=address_of(database), **options)
         bare = bare_app(database, clock, observers=observers_of(settings, registry), **options)
-        async with bare.app.lifespan():
-            transport = InProcess(bare.app)
-            url = "http://petstore.test"
-            async with httpx.AsyncClient(transport=transport, base_url=url) as client:
-                yield ObservedService(client, bare.store, clock, port_of(registry), bare.log)
+        async with bare.app.lifespan(), bare.client:
+            yield ObservedService(bare.client, bare.store, clock, port_of(registry), bare.log)
 
 
 class Collector(NamedTuple):

@@ -16,10 +16,9 @@ from anyio import CapacityLimiter, to_thread
 
 from petstore.databases.contract import Statement
 from petstore_client import AsyncClient, Client, PetstoreError, RateLimited
-from support.bare_app import fields
 from support.client_faces import by_the_time_of
 from support.manual_clock import ManualClock
-from support.service import Service, running_service
+from support.service import Service, fields, running_service
 
 pytestmark = pytest.mark.anyio
 
