@@ -21,9 +21,8 @@ from petstore.interface.bodies import BodyReader
 from petstore.interface.documentation import Documentation
 from petstore.logs import is_for_person
 from petstore.settings import Settings
-from support.bare_app import bare_app, fields
 from support.keys import revoke
-from support.service import running_service
+from support.service import bare_app, fields, running_service
 from support.stores import do, locked
 from support.waiting import eventually
 

@@ -15,10 +15,10 @@ from petstore.asgi import AsgiApp, Message, _watch
 from petstore.backends import store_at
 from petstore.clock import system_clock
 from petstore.http.messages import Request, Response
-from support.bare_app import http_request
 from support.keys import issue
 from support.process import GranianProcess, serving
 from support.raw_socket import RawSocket
+from support.service import http_request
 from support.waiting import within
 
 pytestmark = pytest.mark.anyio

@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
 import uvloop
+from anyio.from_thread import start_blocking_portal
 
-from proof.black_hole import BlackHole
 from proof.deployments import Deployment, deployed
 from proof.experiment import Experiment, Trial
 from proof.judging import judge_store, judge_traders
@@ -19,6 +19,7 @@ from proof.ledger import Ledger
 from proof.traders import Traders
 from support.postgres import postgres_server
 from support.redis_server import RedisServer, redis_server
+from support.silent_server import way_to
 from support.swarm import request_at_once
 from support.waiting import eventually
 
@@ -45,16 +46,17 @@ def _run(trial: Trial) -> None:
     with (
         redis_server() as redis,
         postgres_server() as postgres,
-        BlackHole(redis.port).running() as way_to_redis,
-        BlackHole(postgres.port).running() as way_to_postgres,
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(way_to(redis.port)) as way_to_redis,
+        portal.wrap_async_context_manager(way_to(postgres.port)) as way_to_postgres,
     ):
         for number in trial.rounds():
             database = postgres.new_store().replace(
-                f":{postgres.port}/", f":{way_to_postgres.port}/"
+                f":{postgres.port}/", f":{way_to_postgres.entrance}/"
             )
             with deployed(
                 trial.folder / str(number),
-                *("--redis", f"redis://127.0.0.1:{way_to_redis.port}"),
+                *("--redis", way_to_redis.url),
                 workers=2,
                 redis=redis,
                 postgres=postgres,
@@ -110,9 +112,12 @@ async def _fall_silent(trial: Trial, deployment: Deployment, cases: list[_Case])
 
 
 def _run_limits(trial: Trial) -> None:
-    with redis_server() as redis, BlackHole(redis.port).running() as way:
-        url = f"redis://127.0.0.1:{way.port}"
-        options = ("--redis", url, "--ban-strikes", "1000000")
+    with (
+        redis_server() as redis,
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(way_to(redis.port)) as way,
+    ):
+        options = ("--redis", way.url, "--ban-strikes", "1000000")
         with deployed(
             trial.folder / "store", *options, workers=_WORKERS, redis=redis
         ) as deployment:

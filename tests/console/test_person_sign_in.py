@@ -16,7 +16,6 @@ from petstore.databases.contract import Statement, read_unit
 from petstore.people.model import Device
 from petstore.people.passwords import Passwords
 from petstore.people.store import find_session_in_unit, list_devices
-from support.bare_app import http_request
 from support.passwords import (
     CHEAP,
     LOGIN,
@@ -29,7 +28,7 @@ from support.passwords import (
     sign_in,
 )
 from support.people import add, alter
-from support.service import Service, running_service
+from support.service import Service, http_request, running_service
 from support.stores import do
 from support.visitor import FORM, SAME_ORIGIN, Visitor, newcomer, owner_of_key, signed_in, words
 from support.waiting import eventually

@@ -24,12 +24,12 @@ from petstore.people.store import add_person
 from petstore.pets.model import NewPet
 from petstore.webhooks.model import MAX_WEBHOOKS, WebhookCreate
 from petstore.webhooks.store import create_webhook
-from support.bare_app import MASTER_SECRET
 from support.changes import create_category, create_pet
 from support.exploration import DEPTH
 from support.imported import new_import
 from support.keys import OPERATOR, new_key
 from support.process import Serve
+from support.service import MASTER_SECRET
 from support.webhooks import publish
 
 HERE = Path(__file__).parent

@@ -30,7 +30,7 @@ async def test_no_request_fails_after_an_idle_time(
 ) -> None:
     caplog.set_level(logging.WARNING)
     async with way_to(postgres.port) as database, way_to(redis.port) as limits:
-        url = postgres_url.replace(str(postgres.port), database.url.rpartition(":")[2])
+        url = postgres_url.replace(str(postgres.port), str(database.entrance))
         # In between, no background work uses the connections.
         quiet: dict[str, Any] = {"key_refresh_seconds": 3600, "limits_save_seconds": 3600}
         async with running_service(url, redis=limits.url, **quiet) as service:

@@ -19,14 +19,14 @@ from petstore.events.commands import OutageNotice, Receiver
 from petstore.webhooks.signing import secret_text
 from petstore_client import NoResponse
 from support.observed import read_metrics
-from support.odd_service import HANG_UP, SILENCE, error, odd_service, response
+from support.odd_service import HANG_UP, SILENCE, OddService, error, odd_service, response
 from support.process import StartServer, free_port
-from support.receiver import Receiving, receiving
 from support.shop import Shop
 from support.waiting import within
 
 SECONDS = 30
 SECRET = secret_text(bytes(range(32)))
+NO_CONTENT = response(204, b"")
 EVENT: dict[str, Any] = {
     "id": "evt_1",
     "type": "pet.updated",
@@ -167,14 +167,14 @@ def test_an_outage_of_the_service_is_reported_once(capsys: pytest.CaptureFixture
 
 
 def test_an_event_is_forwarded_like_a_webhook_delivery() -> None:
-    with receiving(204) as receiver:
+    with odd_service(NO_CONTENT) as receiver:
         options = ("--forward-to", f"{receiver.url}/hooks?a=b", "--secret", SECRET)
         result = listen(EVENT, options=options)
-    (delivery,) = receiver.deliveries
+    (delivery,) = receiver.asked
     assert delivery.target == "/hooks?a=b"
-    assert delivery.headers["webhook-id"] == EVENT["id"]
-    assert delivery.headers["content-type"] == "application/json"
-    assert Webhook(SECRET).verify(delivery.body, delivery.headers) == EVENT
+    assert delivery.fields["webhook-id"] == EVENT["id"]
+    assert delivery.fields["content-type"] == "application/json"
+    assert Webhook(SECRET).verify(delivery.body, delivery.fields) == EVENT
     assert result.stderr.splitlines()[:2] == [
         "Listening for events; Ctrl-C ends it.",
         "  receiver: 204 No Content",
@@ -187,9 +187,9 @@ def outcomes(result: Result) -> list[str]:
 
 def test_a_failing_receiver_is_reported_and_gets_the_next_event() -> None:
     events = [EVENT | {"id": f"evt_{n}"} for n in range(3)]
-    with receiving(500, 302, 200) as receiver:
+    with odd_service(*(response(status) for status in (500, 302, 200))) as receiver:
         result = listen(*events, options=("--forward-to", receiver.url))
-    assert [delivery.headers["webhook-id"] for delivery in receiver.deliveries] == [
+    assert [delivery.fields["webhook-id"] for delivery in receiver.asked] == [
         event["id"] for event in events
     ]
     assert outcomes(result) == [
@@ -201,12 +201,12 @@ def test_a_failing_receiver_is_reported_and_gets_the_next_event() -> None:
 
 @pytest.mark.parametrize("name", ["a\r\nX: y", "\x1b[2J", "☃", "\xe9", "", "evt.1"])
 def test_an_event_id_that_does_not_fit_a_header_is_skipped(name: str) -> None:
-    with receiving(204) as receiver:
+    with odd_service(NO_CONTENT) as receiver:
         options = ("--forward-to", receiver.url)
         result = listen(EVENT | {"id": name}, EVENT, options=options)
     expected = "  receiver: not sent: expected an id of visible characters without dots, not "
     assert outcomes(result) == [f"{expected}{printable(name)}", "  receiver: 204 No Content"]
-    assert [each.headers["webhook-id"] for each in receiver.deliveries] == [EVENT["id"]]
+    assert [each.fields["webhook-id"] for each in receiver.asked] == [EVENT["id"]]
 
 
 @pytest.mark.parametrize(
@@ -229,8 +229,8 @@ def secret_in(listener: Listener) -> str:
     return listener.notes[0].removeprefix("Webhook signing secret: ")
 
 
-def verified(receiver: Receiving, secret: str) -> list[dict[str, Any]]:
-    return [Webhook(secret).verify(each.body, each.headers) for each in receiver.deliveries]
+def verified(receiver: OddService, secret: str) -> list[dict[str, Any]]:
+    return [Webhook(secret).verify(each.body, each.fields) for each in receiver.asked]
 
 
 def test_a_kill_of_the_service_loses_no_event(start: StartServer, tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_a_kill_of_the_service_loses_no_event(start: StartServer, tmp_path: Path
     shop = Shop(server.url, server.issue())
     shop.ask("pets", "add", "Before", "--category", 1)
     with (
-        receiving() as receiver,
+        odd_service(then=NO_CONTENT) as receiver,
         listening(tmp_path, shop, "--json", "--forward-to", receiver.url) as listener,
     ):
         shop.ask("pets", "add", "Rex", "--category", 1, "--status", "available")
@@ -249,7 +249,7 @@ def test_a_kill_of_the_service_loses_no_event(start: StartServer, tmp_path: Path
         assert within(SECONDS, lambda: any("Waiting" in note for note in listener.notes))
         shop.ask("orders", "place", 2)
         listener.wait_for(3)
-        assert within(SECONDS, lambda: len(receiver.deliveries) == 3)
+        assert within(SECONDS, lambda: len(receiver.asked) == 3)
         assert within(SECONDS, lambda: len(listener.notes) == 7), listener.notes
         listener.process.send_signal(signal.SIGINT)
         assert listener.process.wait(SECONDS) == 130

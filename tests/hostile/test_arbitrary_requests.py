@@ -9,8 +9,8 @@ from anyio.from_thread import start_blocking_portal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.bare_app import Fields, bare_app, fields
 from support.exploration import explored
+from support.service import Fields, bare_app, fields
 
 # The service in the other thread may draw from ``random`` while Hypothesis makes an example.
 pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")

@@ -7,9 +7,8 @@ import httpx
 import pytest
 
 from petstore.http.messages import Refusal, Request
-from support.bare_app import fields, http_request
 from support.error_body import assert_error
-from support.service import SERVICE_URL, Service, running_service
+from support.service import SERVICE_URL, Service, fields, http_request, running_service
 
 pytestmark = pytest.mark.anyio
 

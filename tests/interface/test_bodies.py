@@ -10,13 +10,12 @@ import pytest
 from petstore.errors import ContentTooLarge, RequestTimeout, Unavailable
 from petstore.http.messages import Request
 from petstore.interface.bodies import BodyReader
-from support.bare_app import http_request
 from support.cases import case
 from support.error_body import assert_error
 from support.full_disk import full_disk
 from support.keys import change
 from support.sending import Send, sender
-from support.service import Service, running_service
+from support.service import Service, http_request, running_service
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio

@@ -7,9 +7,8 @@ import pytest
 
 from petstore.databases.sqlite import SqliteStore
 from petstore.interface.documentation import HealthPages
-from support.bare_app import http_request
 from support.error_body import assert_error
-from support.service import Service, running_service
+from support.service import Service, http_request, running_service
 from support.stores import migrate
 
 pytestmark = pytest.mark.anyio

@@ -41,13 +41,12 @@ from petstore.pets.model import NewPet
 from petstore.settings import sqlite_path
 from petstore.webhooks.model import MAX_WEBHOOKS, WebhookCreate
 from petstore.webhooks.store import create_webhook
-from support.bare_app import fields, http_request
 from support.cases import case
 from support.changes import create_category, create_pets
 from support.imported import new_import
 from support.keys import OPERATOR, new_key, stored_key
 from support.memory_folder import folder_in_memory
-from support.service import Service, running_service
+from support.service import Service, fields, http_request, running_service
 from support.stores import do, locked
 from support.webhooks import URL, add_deliveries, add_webhook, publish
 

@@ -10,8 +10,7 @@ import pytest
 from petstore.http.messages import Response
 from petstore.interface.openapi.document import DocumentPage
 from petstore.interface.operations import OPERATIONS
-from support.bare_app import http_request
-from support.service import Service, running_service
+from support.service import Service, http_request, running_service
 
 pytestmark = pytest.mark.anyio
 

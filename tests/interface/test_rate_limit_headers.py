@@ -21,12 +21,11 @@ from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import NEVER, Decision
 from petstore.logs import RequestLog
 from petstore.settings import Settings
-from support.bare_app import InProcess
 from support.keys import issue
 from support.manual_clock import ManualClock
 from support.redis_limiters import TimedClient, redis_limiter
 from support.redis_server import RedisServer
-from support.service import Service, running_service
+from support.service import InProcess, Service, running_service
 
 pytestmark = pytest.mark.anyio
 

@@ -22,9 +22,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from support.bare_app import BareApp, bare_app
 from support.exploration import explored
 from support.manual_clock import ManualClock
+from support.service import Service, bare_app
 from support.store_model import Ask, Reply, StoreModel
 
 RUNS = explored(
@@ -222,7 +222,7 @@ class StoreMachine(RuleBasedStateMachine):
                 self.stop()
 
     def start(self, minutes: int, *, strict: bool) -> None:
-        self.app: BareApp = bare_app(
+        self.app: Service = bare_app(
             self.database,
             self.clock,
             database_timeout=60,  # a busy disk is not what is tested

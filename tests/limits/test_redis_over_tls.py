@@ -1,6 +1,7 @@
 """The limiter on a server that speaks TLS."""
 
 import shutil
+import ssl
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from support.manual_clock import ManualClock
 from support.programs import needs
 from support.redis_limiters import api_key, redis_limiter, said
 from support.redis_server import RedisServer
-from support.tls import self_signed_certificate, tls_before
+from support.silent_server import way_to
+from support.tls import self_signed_certificate
 
 pytestmark = [
     pytest.mark.anyio,
@@ -29,8 +31,10 @@ async def test_a_certificate_named_in_the_url_is_trusted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     certificate, key = self_signed_certificate(tmp_path)
-    async with tls_before(redis.port, certificate, key) as port:
-        url = f"rediss://127.0.0.1:{port}"
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(certificate, key)
+    async with way_to(redis.port, tls=tls) as way:
+        url = way.url.replace("redis:", "rediss:")
         if trusted:
             url += f"?ssl_ca_certs={certificate}"
         async with redis_limiter(url, states, clock) as limiter:

@@ -6,10 +6,8 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio.to_thread
 import httpx
@@ -21,9 +19,10 @@ from petstore.app import create_registry, observers_of
 from petstore.databases.contract import Store
 from petstore.observability.registry import Registry, share_metrics
 from petstore.settings import Settings
-from support.bare_app import InProcess, bare_app
 from support.keys import issue
 from support.manual_clock import ManualClock
+from support.odd_service import OddService, odd_service, response
+from support.service import bare_app
 from support.stores import address_of
 
 Samples = dict[str, float]
@@ -92,23 +91,22 @@ async def observed_service(
         options |= {"trace_endpoint": trace_endpoint}
         settings = Settings(database=address_of(database), **options)
         bare = bare_app(database, clock, observers=observers_of(settings, registry), **options)
-        async with bare.app.lifespan():
-            transport = InProcess(bare.app)
-            url = "http://petstore.test"
-            async with httpx.AsyncClient(transport=transport, base_url=url) as client:
-                yield ObservedService(client, bare.store, clock, port_of(registry), bare.log)
+        async with bare.app.lifespan(), bare.client:
+            yield ObservedService(bare.client, bare.store, clock, port_of(registry), bare.log)
 
 
-class Collector(ThreadingHTTPServer):
+class Collector(NamedTuple):
     """A collector of traces: takes OTLP over HTTP and keeps the spans."""
 
-    def __init__(self, port: int) -> None:
-        super().__init__(("127.0.0.1", port), _CollectorHandler)
-        self.requests: list[ExportTraceServiceRequest] = []
+    service: OddService
 
     @property
     def endpoint(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/v1/traces"
+        return f"{self.service.url}/v1/traces"
+
+    @property
+    def requests(self) -> list[ExportTraceServiceRequest]:
+        return [ExportTraceServiceRequest.FromString(asked.body) for asked in self.service.asked]
 
     @property
     def spans(self) -> list[Span]:
@@ -121,32 +119,12 @@ class Collector(ThreadingHTTPServer):
         ]
 
 
-class _CollectorHandler(BaseHTTPRequestHandler):
-    server: Collector
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.requests.append(ExportTraceServiceRequest.FromString(body))
-        self.send_response(200)
-        self.send_header("Content-Type", "application/x-protobuf")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Say nothing."""
-
-
 @contextmanager
 def collecting(port: int = 0) -> Iterator[Collector]:
     """Run a collector, on a free port or on ``port``, until the block ends."""
-    with Collector(port) as collector:
-        thread = Thread(target=collector.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield collector
-        finally:
-            collector.shutdown()
-            thread.join()
+    taken = response(200, b"", Content_Type="application/x-protobuf")
+    with odd_service(then=taken, port=port) as service:
+        yield Collector(service)
 
 
 def attributes(span: Span) -> dict[str, Any]:

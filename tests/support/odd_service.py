@@ -5,7 +5,8 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from http.client import parse_headers, responses
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 HANG_UP = b""
@@ -24,47 +25,42 @@ class Asked(NamedTuple):
     body: bytes
 
 
-@dataclass
-class OddService:
-    """Sends the next of ``responses`` to each request, on a new connection."""
-
-    listener: socket.socket
-    responses: tuple[bytes | tuple[bytes, None] | None, ...]
+class OddService(NamedTuple):
     url: str
-    asked: list[Asked] = field(default_factory=list)
-    over: threading.Event = field(default_factory=threading.Event)
+    asked: list[Asked]
 
-    def serve(self) -> None:
-        for left, response in zip(
-            reversed(range(len(self.responses))), self.responses, strict=True
-        ):
+
+@contextmanager
+def odd_service(
+    *told: bytes | tuple[bytes, None] | None, then: bytes | None = None, port: int = 0
+) -> Iterator[OddService]:
+    """Run a service that sends these responses, each on a new connection, ``then`` one for ever."""
+    over = threading.Event()
+
+    def serve() -> None:
+        for number, response in enumerate(chain(told, repeat(then) if then else ()), 1):
             try:
-                connection, _ = self.listener.accept()
+                connection, _ = listener.accept()
             except OSError:  # the test is over
                 return
             with connection, suppress(ConnectionError):
-                self.asked.append(_read(connection))
-                if not left:  # before its response lets the client retry
-                    self.listener.close()
+                service.asked.append(_read(connection))
+                if number == len(told) and not then:  # before its response lets the client retry
+                    listener.close()
                 if isinstance(response, bytes):
                     connection.sendall(response)
                     continue
                 connection.sendall(b"" if response is SILENCE else response[0])
-                self.over.wait()
+                over.wait()
 
-
-@contextmanager
-def odd_service(*responses: bytes | tuple[bytes, None] | None) -> Iterator[OddService]:
-    """Run a service that sends these responses, one after the other."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        service = OddService(listener, responses, url)
-        thread = threading.Thread(target=service.serve)
+    with socket.create_server(("127.0.0.1", port)) as listener:
+        service = OddService(f"http://127.0.0.1:{listener.getsockname()[1]}", [])
+        thread = threading.Thread(target=serve)
         thread.start()
         try:
             yield service
         finally:
-            service.over.set()
+            over.set()
             with suppress(OSError):
                 listener.shutdown(socket.SHUT_RDWR)
             thread.join()
@@ -73,7 +69,11 @@ def odd_service(*responses: bytes | tuple[bytes, None] | None) -> Iterator[OddSe
 def response(status: int, body: Any = None, **fields: object) -> bytes:
     """Return a response: ``body`` as it is if it is bytes, else as JSON."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    lines = [f"HTTP/1.1 {status} x", f"Content-Length: {len(content)}", "Connection: close"]
+    lines = [
+        f"HTTP/1.1 {status} {responses.get(status, 'x')}",
+        f"Content-Length: {len(content)}",
+        "Connection: close",
+    ]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
     return "\r\n".join([*lines, "", ""]).encode() + content
 
@@ -85,20 +85,10 @@ def error(status: int, code: str = "some_code", message: str = "no", **fields: o
 
 
 def _read(connection: socket.socket) -> Asked:
-    received = b""
-    while b"\r\n\r\n" not in received:
-        received += _more(connection)
-    head, _, body = received.partition(b"\r\n\r\n")
-    request_line, *lines = head.decode("latin-1").split("\r\n")
-    fields = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
-    while len(body) < int(fields.get("content-length", "0")):
-        body += _more(connection)
-    method, target, _ = request_line.split(" ")
-    return Asked(method, target, fields, body)
-
-
-def _more(connection: socket.socket) -> bytes:
-    data = connection.recv(65536)
-    if not data:
-        raise ConnectionResetError
-    return data
+    with connection.makefile("rb") as file:
+        if not (line := file.readline()):
+            raise ConnectionResetError
+        method, target, _ = line.decode("latin-1").split(" ")
+        fields = {name.lower(): value for name, value in parse_headers(file).items()}
+        body = file.read(int(fields.get("content-length", "0")))
+        return Asked(method, target, fields, body)

@@ -7,12 +7,16 @@ ask for what would hold for a whole connection.
 
 import asyncio
 import struct
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import NamedTuple
+from asyncio import StreamReader, StreamWriter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import TypeAlias
 
-from support.process import free_port
+from anyio.from_thread import start_blocking_portal
+
+from support.silent_server import listening
+
+Peer: TypeAlias = tuple[StreamReader, StreamWriter]
 
 _CONNECTIONS = 3
 _ENCRYPTION_REQUEST = 80877103
@@ -28,35 +32,19 @@ _PARAMETERS = {
 }
 
 
-class _Message(NamedTuple):
-    kind: bytes
-    content: bytes
-
-    @property
-    def packed(self) -> bytes:
-        return self.kind + struct.pack("!I", len(self.content) + 4) + self.content
+def _message(kind: bytes, content: bytes) -> bytes:
+    return kind + struct.pack("!I", len(content) + 4) + content
 
 
-_IDLE = _Message(b"Z", b"I")
-_WELCOME = (
-    _Message(b"R", struct.pack("!I", 0)),
-    *(_Message(b"S", f"{name}\0{value}\0".encode()) for name, value in _PARAMETERS.items()),
-    _Message(b"K", struct.pack("!II", 1, 1)),
-    _IDLE,
+_IDLE = _message(b"Z", b"I")
+_WELCOME = b"".join(
+    [
+        _message(b"R", struct.pack("!I", 0)),
+        *(_message(b"S", f"{name}\0{value}\0".encode()) for name, value in _PARAMETERS.items()),
+        _message(b"K", struct.pack("!II", 1, 1)),
+        _IDLE,
+    ]
 )
-
-
-class _Peer(NamedTuple):
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-
-    async def receive(self) -> _Message:
-        head = await self.reader.readexactly(5)
-        return _Message(head[:1], await self.reader.readexactly(int.from_bytes(head[1:]) - 4))
-
-    async def send(self, *messages: _Message) -> None:
-        self.writer.write(b"".join(message.packed for message in messages))
-        await self.writer.drain()
 
 
 @contextmanager
@@ -66,87 +54,67 @@ def pooler(url: str, ignored: str = "") -> Iterator[str]:
     It ignores the parameter ``ignored`` instead of refusing it.
     """
     server, _, database = url.rpartition("/")
-    user, _, server_port = server.removeprefix("postgresql://").partition("@127.0.0.1:")
-    port, ready = free_port(), threading.Event()
-    loop = asyncio.new_event_loop()
-    stop = asyncio.Event()
-
-    async def run() -> None:
-        idle: asyncio.Queue[_Peer] = asyncio.Queue()
-        opened = [await _connect(int(server_port), user, database) for _ in range(_CONNECTIONS)]
-        for peer in opened:
-            idle.put_nowait(peer)
-        listener = await asyncio.start_server(
-            lambda reader, writer: _serve(_Peer(reader, writer), idle, {*_TAKEN, ignored}),
-            *("127.0.0.1", port),
-        )
-        ready.set()
-        await stop.wait()
-        listener.close()
-        for peer in opened:
-            peer.writer.transport.abort()
-
-    thread = threading.Thread(target=loop.run_until_complete, args=(run(),))
-    thread.start()
-    try:
-        assert ready.wait(30)
-        yield f"postgresql://{user}@127.0.0.1:{port}/{database}"
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join()
-        loop.close()
+    user, _, port = server.removeprefix("postgresql://").partition("@127.0.0.1:")
+    running = _running(int(port), user, database, {*_TAKEN, ignored})
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(running) as own:
+        yield f"postgresql://{user}@127.0.0.1:{own}/{database}"
 
 
-async def _connect(port: int, user: str, database: str) -> _Peer:
-    peer = _Peer(*await asyncio.open_connection("127.0.0.1", port))
+@asynccontextmanager
+async def _running(port: int, user: str, database: str, taken: set[str]) -> AsyncIterator[int]:
+    idle: asyncio.Queue[Peer] = asyncio.Queue()
     names = f"user\0{user}\0database\0{database}\0\0".encode()
-    peer.writer.write(struct.pack("!II", len(names) + 8, _PROTOCOL) + names)
-    while (await peer.receive()).kind != b"Z":
-        pass
-    return peer
+    opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(_CONNECTIONS)]
+    for reader, writer in opened:
+        writer.write(struct.pack("!II", len(names) + 8, _PROTOCOL) + names)
+        while await _receive(reader) != _IDLE:
+            pass
+        idle.put_nowait((reader, writer))
+    async with listening(lambda *client: _serve(client, idle, taken)) as own:
+        yield own
+    for _, writer in opened:
+        writer.transport.abort()
 
 
-async def _serve(client: _Peer, idle: "asyncio.Queue[_Peer]", taken: set[str]) -> None:
-    try:
-        if refused := await _greet(client) - taken:
-            words = f"unsupported startup parameter: {refused.pop()}"
-            await client.send(_Message(b"E", f"SFATAL\0VFATAL\0C08P01\0M{words}\0\0".encode()))
-            return
-        await client.send(*_WELCOME)
-        while True:
-            # Wait for work first: an idle client holds no connection.
-            first = await client.receive()
-            if first.kind == b"X":
-                return
-            server = await idle.get()
-            await _serve_transaction(client, server, first)
-            idle.put_nowait(server)
-    except (asyncio.IncompleteReadError, ConnectionError):
-        pass  # the client has left
-    finally:
-        client.writer.close()
+async def _receive(reader: StreamReader) -> bytes:
+    head = await reader.readexactly(5)
+    return head + await reader.readexactly(int.from_bytes(head[1:]) - 4)
 
 
-async def _serve_transaction(client: _Peer, server: _Peer, message: _Message) -> None:
+async def _serve(client: Peer, idle: "asyncio.Queue[Peer]", taken: set[str]) -> None:
+    reader, writer = client
+    if refused := await _asked(client) - taken:
+        words = f"unsupported startup parameter: {refused.pop()}"
+        writer.write(_message(b"E", f"SFATAL\0VFATAL\0C08P01\0M{words}\0\0".encode()))
+        return
+    writer.write(_WELCOME)
+    # It waits for work first: an idle client holds no connection.
+    while not (first := await _receive(reader)).startswith(b"X"):
+        server = await idle.get()
+        await _serve_transaction(client, server, first)
+        idle.put_nowait(server)
+
+
+async def _serve_transaction(client: Peer, server: Peer, message: bytes) -> None:
     while True:
-        await server.send(message)
-        if message.kind in _END_OF_RESPONSE:
-            response = await server.receive()
-            while response.kind not in _END_OF_RESPONSE[message.kind]:
-                await client.send(response)
-                response = await server.receive()
-            await client.send(response)
+        server[1].write(message)
+        if ends := _END_OF_RESPONSE.get(message[:1]):
+            while True:
+                client[1].write(response := await _receive(server[0]))
+                if response[:1] in ends:
+                    break
             if response == _IDLE:
                 return
-        message = await client.receive()
+        message = await _receive(client[0])
 
 
-async def _greet(client: _Peer) -> set[str]:
+async def _asked(client: Peer) -> set[str]:
     """Return the names of what a client asks for."""
-    length, code = struct.unpack("!II", await client.reader.readexactly(8))
+    reader, writer = client
+    length, code = struct.unpack("!II", await reader.readexactly(8))
     while code == _ENCRYPTION_REQUEST:
-        client.writer.write(b"N")
-        length, code = struct.unpack("!II", await client.reader.readexactly(8))
+        writer.write(b"N")
+        length, code = struct.unpack("!II", await reader.readexactly(8))
     assert code == _PROTOCOL
-    asked = await client.reader.readexactly(length - 8)
+    asked = await reader.readexactly(length - 8)
     return set(asked.decode().rstrip("\0").split("\0")[::2])

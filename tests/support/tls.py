@@ -1,10 +1,6 @@
-"""TLS in front of a server that has none."""
+"""Certificates that nobody has signed."""
 
-import asyncio
-import ssl
 import subprocess
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 
@@ -21,33 +17,3 @@ def self_signed_certificate(folder: Path) -> tuple[Path, Path]:
         capture_output=True,
     )
     return certificate, key
-
-
-@asynccontextmanager
-async def tls_before(port: int, certificate: Path, key: Path) -> AsyncIterator[int]:
-    """Give a port that speaks TLS and passes on to ``port`` what it hears."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(certificate, key)
-    tasks: set[asyncio.Task[None] | None] = set()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        tasks.add(asyncio.current_task())
-        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
-        try:
-            await asyncio.gather(_pass(reader, inner_writer), _pass(inner_reader, writer))
-        finally:
-            inner_writer.close()
-            writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
-        await asyncio.gather(*filter(None, tasks), return_exceptions=True)
-
-
-async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(2**16):
-        writer.write(data)
-    writer.close()
