@@ -4,19 +4,18 @@ import logging
 import re
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import apsw
 import httpx
 import pytest
 
 from petstore.http.messages import Request
-from petstore.interface.operation import Operation
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import SCOPES
 from support.cases import case
 from support.error_body import assert_error
-from support.sending import JSON, STALE, TEXT, TOO_LARGE, Send, sender
+from support.sending import JSON, STALE, TEXT, TOO_LARGE, sender
 from support.service import Service, running_service
 
 pytestmark = pytest.mark.anyio
@@ -90,75 +89,66 @@ async def test_an_invalid_host_is_refused_on_every_path(service: Service) -> Non
             assert (response.status, b'"invalid_request"' in response.body) == (400, True)
 
 
-@pytest.mark.parametrize("path", PATHS)
-async def test_only_http_1_0_needs_no_host(service: Service, path: str) -> None:
+async def test_only_http_1_0_needs_no_host(service: Service) -> None:
     async def nothing() -> bytes:
         return b""
 
     key = await service.issue()
     fields = {b"authorization": f"Bearer {key.token}".encode()}
-    for version, is_taken in [("1.0", True), ("1.1", False)]:
-        request = Request("GET", path, b"", "127.0.0.1", dict(fields), version=version)
-        response = await service.app(request, nothing)
-        assert (response.status != 400) is is_taken
-    request = Request("GET", path, b"", "127.0.0.1", {**fields, b"host": b"x@y"}, version="1.0")
-    assert (await service.app(request, nothing)).status == 400
-
-
-@pytest.mark.parametrize("path", ["/nothing", "/v2/pets", "//v1/pets", "/v1x", "/pets"])
-async def test_paths_outside_the_base_address_are_not_found(service: Service, path: str) -> None:
-    response = await service.client.get(f"http://petstore.test{path}")
-    assert_error(response, 404, "not_found")
-    assert "X-RateLimit-Limit" not in response.headers
-
-
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/docs", "/v1/openapi.json"])
-@pytest.mark.parametrize("method", ["POST", "OPTIONS", "DELETE"])
-async def test_operations_without_a_key_are_read_only(
-    service: Service, method: str, path: str
-) -> None:
-    response = await service.request(method, path)
-    assert_error(response, 405, "method_not_allowed")
-    assert response.headers.get_list("Allow") == ["GET, HEAD"]
+    for path in PATHS:
+        for version, host, is_taken in [
+            ("1.0", {}, True),
+            ("1.1", {}, False),
+            ("1.0", {b"host": b"x@y"}, False),
+        ]:
+            with case(path, version, host):
+                sent = {**fields, **host}
+                request = Request("GET", path, b"", "127.0.0.1", sent, version=version)
+                response = await service.app(request, nothing)
+                assert (response.status != 400) is is_taken
 
 
 # The identifier of a request
 
 
-@pytest.mark.parametrize("given", ["a", "A-z_0.9", "x" * 64])
-async def test_a_valid_request_id_is_returned(service: Service, given: str) -> None:
-    for path in ("/v1/pets", "/healthz", "/nothing"):
-        response = await service.request("GET", path, headers={"X-Request-Id": given})
-        assert response.headers.get_list("X-Request-Id") == [given]
+async def test_a_valid_request_id_is_returned(service: Service) -> None:
+    for path, given in product(("/v1/pets", "/healthz", "/nothing"), ("a", "A-z_0.9", "x" * 64)):
+        with case(path, given):
+            response = await service.request("GET", path, headers={"X-Request-Id": given})
+            assert response.headers.get_list("X-Request-Id") == [given]
 
 
-@pytest.mark.parametrize(
-    "given", ["", "x" * 65, "a b", "a/b", 'a"b', "a\tb", "é", "a\u2028"], ids=repr
-)
-async def test_an_invalid_request_id_is_replaced(service: Service, given: str) -> None:
-    headers = {b"X-Request-Id": given.encode()}
-    response = await service.request("GET", "/v1/pets", headers=headers)
-    (fresh,) = response.headers.get_list("X-Request-Id")
-    assert re.fullmatch(r"[A-Za-z0-9._-]{1,64}", fresh)
-    assert fresh != given
+async def test_an_invalid_request_id_is_replaced(service: Service) -> None:
+    for given in ("", "x" * 65, "a b", "a/b", 'a"b', "a\tb", "é", "a\u2028"):
+        with case(given):
+            headers = {b"X-Request-Id": given.encode()}
+            response = await service.request("GET", "/v1/pets", headers=headers)
+            (fresh,) = response.headers.get_list("X-Request-Id")
+            assert re.fullmatch(r"[A-Za-z0-9._-]{1,64}", fresh)
+            assert fresh != given
 
 
 # What every response carries
 
 
-@pytest.mark.parametrize(
-    "path", ["/v1/pets", "/v1/pets/1", "/v1/pets/9", "/v1/usage", "/v1/openapi.json", "/healthz"]
-)
-async def test_head_responds_as_get_without_the_body(service: Service, path: str) -> None:
+async def test_head_responds_as_get_without_the_body(service: Service) -> None:
     key = await service.issue()
     await service.request("POST", "/v1/pets", key.token, json=BELLA)
     as_it_is = {"Accept-Encoding": "identity"}
-    got = await service.request("GET", path, key.token, headers=as_it_is)
-    headed = await service.request("HEAD", path, key.token, headers=as_it_is)
-    assert headed.content == b""
-    assert headed.status_code == got.status_code
-    assert headed.headers["Content-Length"] == str(len(got.content))
-    assert headed.headers["Content-Type"] == got.headers["Content-Type"]
+    for path in (
+        "/v1/pets",
+        "/v1/pets/1",
+        "/v1/pets/9",
+        "/v1/usage",
+        "/v1/openapi.json",
+        "/healthz",
+    ):
+        with case(path):
+            got = await service.request("GET", path, key.token, headers=as_it_is)
+            headed = await service.request("HEAD", path, key.token, headers=as_it_is)
+            assert (headed.status_code, headed.content) == (got.status_code, b"")
+            assert headed.headers["Content-Length"] == str(len(got.content))
+            assert headed.headers["Content-Type"] == got.headers["Content-Type"]
 
 
 # Caches
@@ -174,101 +164,87 @@ PRIVATE = (["private, no-cache"], ["Authorization"])
 NO_STORE = (["no-store"], ["Authorization"])
 
 
-@pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: row.id)
-async def test_no_shared_cache_stores_a_response_that_needs_a_key(
-    service: Service, row: Operation
-) -> None:
+async def test_no_shared_cache_stores_a_response_that_needs_a_key(service: Service) -> None:
     """Whatever comes of it: a success, a refusal, a limit."""
-    key = await service.issue(per_minute=1, scopes=frozenset(SCOPES))
-    expected = NO_STORE if row.no_store else PRIVATE
-    path = "/v1" + re.sub(r"{\w+}", "9", row.path)
-    # The token outlives the rotation of its key.
-    options = {"json": {"graceSeconds": 60}} if row.id == "rotateCurrentKey" else {}
-    statuses = []
-    for token in (key.token, key.token, None, UNKNOWN_TOKEN):
-        response = await service.request(row.method, path, token, **options)
-        statuses.append(response.status_code)
-        assert caching(response) == expected
-    assert statuses[1:] == [429 if row.charged else 200, 401, 401]
+    for row in OPERATIONS:
+        with case(row.id):
+            key = await service.issue(per_minute=1, scopes=frozenset(SCOPES))
+            path = "/v1" + re.sub(r"{\w+}", "999", row.path)
+            # The token outlives the rotation of its key.
+            options = {"json": {"graceSeconds": 60}} if row.id == "rotateCurrentKey" else {}
+            statuses = []
+            for token in (key.token, key.token, None, UNKNOWN_TOKEN):
+                response = await service.request(row.method, path, token, **options)
+                statuses.append(response.status_code)
+                assert caching(response) == (NO_STORE if row.no_store else PRIVATE)
+            assert statuses[1:] == [429 if row.charged else 200, 401, 401]
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [
+async def test_no_shared_cache_stores_a_404_a_405_or_a_304(service: Service) -> None:
+    key = await service.issue()
+    await service.request("POST", "/v1/pets", key.token, json=BELLA)
+    for method, path, status in [
         ("GET", "/v1", 404),
         ("GET", "/v1/nothing", 404),
         ("GET", "/v1%2Fpets", 404),
         ("PUT", "/v1/pets", 405),
         ("GET", "/v1/pets/7", 404),
         ("OPTIONS", "/v1/pets", 405),
-    ],
-)
-async def test_no_shared_cache_stores_a_404_or_405(
-    service: Service, method: str, path: str, status: int
-) -> None:
-    key = await service.issue()
-    response = await service.request(method, path, key.token)
-    assert response.status_code == status
-    assert caching(response) == PRIVATE
+        ("GET", "/v1/pets", 304),
+        ("GET", "/v1/pets/1", 304),
+    ]:
+        with case(method, path):
+            headers = {"If-None-Match": "*"}
+            response = await service.request(method, path, key.token, headers=headers)
+            assert (response.status_code, caching(response)) == (status, PRIVATE)
 
 
-async def test_an_unchanged_page_is_revalidated_each_time(service: Service) -> None:
-    key = await service.issue()
-    await service.request("POST", "/v1/pets", key.token, json=BELLA)
-    for path in ("/v1/pets", "/v1/pets/1"):
-        tag = (await service.request("GET", path, key.token)).headers["ETag"]
-        headers = {"If-None-Match": tag}
-        response = await service.request("GET", path, key.token, headers=headers)
-        assert response.status_code == 304
-        assert caching(response) == PRIVATE
-
-
-@pytest.mark.parametrize(
-    ("path", "body"), [("/v1/pets", BELLA), ("/v1/keys", {"name": "Till"})], ids=["pet", "key"]
-)
-async def test_a_repeated_response_has_its_cache_headers_once(
-    service: Service, path: str, body: dict[str, Any]
-) -> None:
+async def test_a_repeated_response_has_its_cache_headers_once(service: Service) -> None:
     key = await service.issue(scopes=frozenset(SCOPES))
-    headers = {"Idempotency-Key": "a"}
-    first = await service.request("POST", path, key.token, json=body, headers=headers)
-    again = await service.request("POST", path, key.token, json=body, headers=headers)
-    assert again.headers["Idempotent-Replayed"] == "true"
-    assert caching(again) == caching(first) == (NO_STORE if "keys" in path else PRIVATE)
+    for path, body, expected in [
+        ("/v1/pets", BELLA, PRIVATE),
+        ("/v1/keys", {"name": "Till"}, NO_STORE),
+    ]:
+        headers = {"Idempotency-Key": path}
+        for replayed in (None, "true"):
+            response = await service.request("POST", path, key.token, json=body, headers=headers)
+            assert response.headers.get("Idempotent-Replayed") == replayed
+            assert caching(response) == expected
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        *(("GET", "/healthz"), ("HEAD", "/readyz"), ("GET", "/nothing"), ("POST", "/healthz")),
-        *(("POST", "/docs"), ("POST", "/v1/openapi.json")),
-    ],
-)
-async def test_no_cache_stores_a_health_check_or_an_error_without_a_key(
-    service: Service, method: str, path: str
+async def test_pages_without_a_key_are_read_only_and_no_cache_stores_their_errors(
+    service: Service,
 ) -> None:
-    response = await service.request(method, path)
-    # A missing page is JSON, a page or Markdown.
-    assert caching(response) == (["no-store"], ["Accept"] if path == "/nothing" else [])
+    for path, method in product(
+        ("/healthz", "/readyz", "/docs", "/v1/openapi.json"), ("POST", "OPTIONS", "DELETE")
+    ):
+        with case(method, path):
+            response = await service.request(method, path)
+            assert_error(response, 405, "method_not_allowed")
+            assert response.headers.get_list("Allow") == ["GET, HEAD"]
+            assert caching(response) == (["no-store"], [])
+    for path in ("/nothing", "/v2/pets", "//v1/pets", "/v1x", "/pets"):
+        with case(path):
+            response = await service.client.get(f"http://petstore.test{path}")
+            assert_error(response, 404, "not_found")
+            # A missing page is JSON, a page or Markdown.
+            assert caching(response) == (["no-store"], ["Accept"])
+            assert "X-RateLimit-Limit" not in response.headers
+    for method, path in (("GET", "/healthz"), ("HEAD", "/readyz")):
+        assert caching(await service.request(method, path)) == (["no-store"], [])
 
 
 # Faults of the service itself
 
 
-@pytest.fixture
-async def without_pets(service: Service, database: Path) -> Service:
-    """A service that has lost its table of pets."""
-    with apsw.Connection(str(database)) as connection:
-        connection.execute("DROP TABLE pets")
-    return service
-
-
 @pytest.mark.parametrize("method", ["GET", "POST"])
 async def test_an_internal_error_reveals_nothing_and_leaves_one_traceback_in_the_log(
-    without_pets: Service, caplog: pytest.LogCaptureFixture, method: str
+    service: Service, database: Path, caplog: pytest.LogCaptureFixture, method: str
 ) -> None:
-    key = await without_pets.issue()
-    response = await without_pets.request(method, "/v1/pets", key.token, json=BELLA)
+    key = await service.issue()
+    with apsw.Connection(str(database)) as connection:
+        connection.execute("DROP TABLE pets")
+    response = await service.request(method, "/v1/pets", key.token, json=BELLA)
     assert "pets" not in assert_error(response, 500, "internal_error")
     assert "Traceback" not in response.text
     assert response.headers.get_list("X-RateLimit-Limit") == ["2147483647"]
@@ -291,29 +267,12 @@ class Resource(NamedTuple):
     illegal: bytes
 
 
-PETS = Resource("/pets", "pets", b'{"name":null}', b'{"status":"pending"}')
-ORDERS = Resource("/store/orders", "orders", b'{"status":null}', b'{"status":"placed"}')
-CATEGORIES = Resource("/categories", "pets", b'{"name":null}', b'{"name":"CATS"}')
-RESOURCES = pytest.mark.parametrize(
-    "resource", [PETS, ORDERS, CATEGORIES], ids=lambda resource: resource.path
-)
-
-
-@pytest.fixture
-async def send(service: Service) -> Send:
-    """Sends with a key that may do everything, to a store with a sold and ordered pet."""
-    send = await sender(service)
-    for path, body in [
-        ("/pets", {"name": "Bella", "categoryId": 1, "status": "available"}),
-        ("/store/orders", {"petId": 1}),
-        ("/categories", {"name": "Dogs"}),
-        ("/categories", {"name": "Cats"}),
-    ]:
-        assert (await send("POST", path, json=body)).status_code == 201
-    return send
-
-
-CHANGES = (
+RESOURCES = [
+    Resource("/pets", "pets", b'{"name":null}', b'{"status":"pending"}'),
+    Resource("/store/orders", "orders", b'{"status":null}', b'{"status":"placed"}'),
+    Resource("/categories", "pets", b'{"name":null}', b'{"name":"CATS"}'),
+]
+CHECKS = (
     (None, "x", "of text", 401, "missing_api_key"),
     ("read", "x", "of text", 403, "missing_scope"),
     ("write", "x", "of text", 415, "unsupported_media_type"),
@@ -323,46 +282,32 @@ CHANGES = (
     ("write", "9", "illegal", 404, "not_found"),
     ("write", "1", "illegal", 412, "precondition_failed"),
 )
-DELETIONS = (
-    (None, "x", 401, "missing_api_key"),
-    ("read", "x", 403, "missing_scope"),
-    ("write", "x", 404, "not_found"),
-    ("write", "9", 404, "not_found"),
-    ("write", "1", 412, "precondition_failed"),
-)
 
 
-async def token_with(service: Service, scope: str | None) -> str | None:
-    return None if scope is None else (await service.issue(scopes=frozenset({scope}))).token
-
-
-@RESOURCES
-async def test_the_checks_of_a_change_run_in_order(
-    service: Service, send: Send, resource: Resource
+@pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.path)
+async def test_the_checks_of_a_change_and_of_a_deletion_run_in_order(
+    service: Service, resource: Resource
 ) -> None:
+    send = await sender(service)
+    for path, body in [
+        ("/pets", {**BELLA, "status": "available"}),
+        ("/store/orders", {"petId": 1}),
+        ("/categories", {"name": "Dogs"}),
+        ("/categories", {"name": "Cats"}),
+    ]:
+        assert (await send("POST", path, json=body)).status_code == 201
     before = (await send("GET", f"{resource.path}/1")).json()
     bodies = {"invalid": resource.invalid, "illegal": resource.illegal}
-    for right, target, body, status, code in CHANGES:
-        with case(right, target, body):
-            token = await token_with(service, right and f"{resource.scope}:{right}")
+    for method, (right, target, sent, status, code) in product(("PATCH", "DELETE"), CHECKS):
+        if method == "DELETE" and status in {400, 413, 415}:
+            continue  # it reads no body
+        with case(method, right, target, sent):
+            scopes = frozenset({f"{resource.scope}:{right}"})
+            token = right and (await service.issue(scopes=scopes)).token
             response = await service.request(
-                *("PATCH", f"/v1{resource.path}/{target}", token),
-                headers=STALE | (TEXT if body == "of text" else JSON),
-                content=bodies.get(body, TOO_LARGE),
+                *(method, f"/v1{resource.path}/{target}", token),
+                headers=STALE | (TEXT if sent == "of text" else JSON),
+                content=bodies.get(sent, TOO_LARGE),
             )
-            assert_error(response, status, code)
-    assert (await send("GET", f"{resource.path}/1")).json() == before
-
-
-@RESOURCES
-async def test_the_checks_of_a_deletion_run_in_order(
-    service: Service, send: Send, resource: Resource
-) -> None:
-    before = (await send("GET", f"{resource.path}/1")).json()
-    for right, target, status, code in DELETIONS:
-        with case(right, target):
-            token = await token_with(service, right and f"{resource.scope}:{right}")
-            path = f"/v1{resource.path}/{target}"
-            response = await service.request("DELETE", path, token, headers=STALE)
             assert_error(response, status, code)
     assert (await send("GET", f"{resource.path}/1")).json() == before

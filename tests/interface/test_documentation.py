@@ -10,6 +10,7 @@ import zstandard
 from petstore.errors import NotFound
 from petstore.http.messages import Request, Response
 from petstore.interface.documentation import CODINGS, MISSING, Documentation
+from support.cases import case
 from support.error_body import assert_error
 from support.service import Service
 from website.files import write_site
@@ -50,9 +51,8 @@ def headers(response: Response) -> dict[str, str]:
     return {name: value for name, _, value in lines}
 
 
-@pytest.mark.parametrize(
-    ("path", "media_type", "caching"),
-    [
+async def test_each_file_has_its_media_type_and_caching(folder: Path) -> None:
+    for path, media_type, caching in [
         ("/docs/", "text/html; charset=utf-8", "public, no-cache"),
         ("/docs/errors", "text/html; charset=utf-8", "public, no-cache"),
         ("/docs/guides/", "text/html; charset=utf-8", "public, no-cache"),
@@ -60,31 +60,23 @@ def headers(response: Response) -> dict[str, str]:
         ("/docs/llms.txt", "text/plain; charset=utf-8", "public, no-cache"),
         ("/llms.txt", "text/plain; charset=utf-8", "public, no-cache"),
         (f"/docs/{HASHED}", "text/css; charset=utf-8", "public, max-age=31536000, immutable"),
-    ],
-)
-async def test_each_file_has_its_media_type_and_caching(
-    folder: Path, path: str, media_type: str, caching: str
-) -> None:
-    response = await get(folder, path)
-    assert response.status == 200
-    found = headers(response)
-    assert (found["content-type"], found["cache-control"]) == (media_type, caching)
-    assert ("content-security-policy" in found) == media_type.startswith("text/html")
+    ]:
+        with case(path):
+            response = await get(folder, path)
+            found = headers(response)
+            assert response.status == 200
+            assert (found["content-type"], found["cache-control"]) == (media_type, caching)
+            assert ("content-security-policy" in found) == media_type.startswith("text/html")
 
 
-@pytest.mark.parametrize(
-    ("path", "target"),
-    [
+async def test_redirects_work_below_any_path_of_a_proxy(folder: Path) -> None:
+    for path, target in [
         *(("/", "docs/"), ("/docs", "docs/"), ("/docs/errors/", "../errors")),
         *(("/docs/errors.html", "errors"), ("/docs/index.html", "./")),
         *(("/docs/guides", "guides/"), ("/docs/guides/index.html", "./")),
-    ],
-)
-async def test_redirects_work_below_any_path_of_a_proxy(
-    folder: Path, path: str, target: str
-) -> None:
-    response = await get(folder, path)
-    assert (response.status, headers(response)) == (307, {"location": target})
+    ]:
+        response = await get(folder, path)
+        assert (response.status, headers(response)) == (307, {"location": target}), path
 
 
 async def test_a_file_is_sent_in_a_coding_that_the_client_accepts(folder: Path) -> None:
@@ -116,53 +108,43 @@ async def test_a_page_runs_only_our_scripts_and_loads_only_from_this_service(fol
     assert directives["script-src"] == ["'self'", digest]
 
 
-@pytest.mark.parametrize("path", ["/docs", "/docs/", "/docs/llms.txt"])
-async def test_a_service_without_built_docs_says_how_to_build_them(
-    tmp_path: Path, path: str
-) -> None:
+async def test_a_service_without_built_docs_says_how_to_build_them(tmp_path: Path) -> None:
     docs = Documentation(tmp_path)
     assert [*docs.pages()] == ["/"]
-    with pytest.raises(NotFound, match="the documentation is not built; run `make docs`"):
-        await docs.missing(Request("GET", path, b"", "127.0.0.1", {b"accept": b"text/html"}))
+    for path in ("/docs", "/docs/", "/docs/llms.txt"):
+        with pytest.raises(NotFound, match="the documentation is not built; run `make docs`"):
+            await docs.missing(Request("GET", path, b"", "127.0.0.1", {b"accept": b"text/html"}))
 
 
 # What was built, over HTTP
 
 
-@pytest.mark.parametrize("path", ["/docs/", "/docs/operations/listPets", "/docs/errors.md"])
-async def test_pages_need_no_key_and_head_has_the_headers_of_get(
-    service: Service, path: str
-) -> None:
-    head, got = [await service.request(method, path) for method in ("HEAD", "GET")]
-    assert (got.status_code, head.content) == (200, b"")
-    assert got.headers["x-content-type-options"] == "nosniff"
-    assert "x-ratelimit-limit" not in got.headers
-    for response in (head, got):
-        del response.headers["x-request-id"]
-    assert head.headers == got.headers
+async def test_pages_need_no_key_and_head_has_the_headers_of_get(service: Service) -> None:
+    for path in ("/docs/", "/docs/operations/listPets", "/docs/errors.md"):
+        with case(path):
+            head, got = [await service.request(method, path) for method in ("HEAD", "GET")]
+            assert (got.status_code, head.content) == (200, b"")
+            assert got.headers["x-content-type-options"] == "nosniff"
+            assert "x-ratelimit-limit" not in got.headers
+            for response in (head, got):
+                del response.headers["x-request-id"]
+            assert head.headers == got.headers
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        *(
-            "/nothing",
-            "/docs/nothing",
-            "/docs/errors.html.gz",
-            "/docs/files.json",
-            "/docs/404.html",
-        ),
-        *("/docs/../app.py", "/docs/%2e%2e/app.py", "/docs/..%2fapp.py", "/docs//errors"),
-        *("/docs//etc/passwd", "/docs/errors%00", "/docs/errors.md/", "/docs/" + "a/" * 3000),
-    ],
-)
-async def test_only_the_listed_files_are_served(service: Service, path: str) -> None:
-    assert_error(await service.request("GET", path), 404, "not_found")
-    response = await service.client.get(path, headers={"Accept": BROWSER})
-    assert response.status_code == 404
-    assert response.headers["content-type"] == "text/html; charset=utf-8"
-    assert response.headers["vary"] == "Accept"
-    assert response.headers["cache-control"] == "no-store"
-    assert "default-src 'none'" in response.headers["content-security-policy"]
-    assert "<h1>Page not found</h1>" in response.text
-    assert 'href="/docs/style.css"' in response.text
+async def test_only_the_listed_files_are_served(service: Service) -> None:
+    for path in (
+        *("/nothing", "/docs/nothing", "/docs/errors.html.gz", "/docs/files.json"),
+        *("/docs/404.html", "/docs/../app.py", "/docs/%2e%2e/app.py", "/docs/..%2fapp.py"),
+        *("/docs//errors", "/docs//etc/passwd", "/docs/errors%00", "/docs/errors.md/"),
+        "/docs/" + "a/" * 3000,
+    ):
+        with case(path):
+            assert_error(await service.request("GET", path), 404, "not_found")
+            response = await service.client.get(path, headers={"Accept": BROWSER})
+            assert response.status_code == 404
+            assert response.headers["content-type"] == "text/html; charset=utf-8"
+            assert response.headers["vary"] == "Accept"
+            assert response.headers["cache-control"] == "no-store"
+            assert "default-src 'none'" in response.headers["content-security-policy"]
+            assert "<h1>Page not found</h1>" in response.text
+            assert 'href="/docs/style.css"' in response.text

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import httpx
@@ -18,12 +18,26 @@ from support.raw_socket import RawSocket
 from support.sending import Send, sender
 from support.service import Service
 from support.waiting import eventually
+from support.webhooks import URL
 
 pytestmark = pytest.mark.anyio
 
 BELLA = {"name": "Bella", "categoryId": 1, "status": "available"}
 CONTENT_FIELDS = {"content-length", "content-type", "transfer-encoding"}
 OTHER = '"0123456789abcdef01234567"'
+THIS_VERSION = (
+    *("{tag}", "*", " {tag} ", " * ", "{other}, {tag}", '{tag},{other},""', "{tag} ,W/{other}"),
+    # As proxies that compress change it.
+    *("W/{tag}", '"{bare}-gzip"', 'W/"{bare};gzip"', '"{bare}--br"'),
+    '"a, b",W/{other} ,\tW/{tag}',
+)
+OTHER_VERSION = ("{other}", "W/{other}", "{bare}", '"{bare}', '"{bare} "', "", '""', '"*"')
+MALFORMED = ("w/{tag}", "W/ {tag}", "x{tag}", "{tag}x", "{tag} {other}", "*, {tag}", '"a" "{tag}')
+# How a change or a deletion can say that it is not for the current version.
+NOT_THIS_ONE = [
+    *(("If-Match", value) for value in (*OTHER_VERSION, *MALFORMED)),
+    *(("If-None-Match", value) for value in ("{tag}", "*", "W/{tag}", '"x", W/{tag}')),
+]
 
 
 class Resource(NamedTuple):
@@ -40,8 +54,12 @@ CATEGORY = Resource("/categories", {"name": "Dogs"}, {"description": "All."}, {"
 ORDER = Resource(
     "/store/orders", {"petId": 1}, {"shipDate": "2026-12-24T10:00:00Z"}, {"shipDate": None}
 )
+KEY = Resource("/keys", {"name": "Till"}, {"name": "Till 2"}, {"name": "Till"})
+WEBHOOK = Resource("/webhooks", {"url": URL}, {"enabled": False}, {"enabled": True})
 
-resources = pytest.mark.parametrize("kind", [PET, CATEGORY, ORDER], ids=lambda kind: kind.path)
+resources = pytest.mark.parametrize(
+    "kind", [PET, CATEGORY, ORDER, KEY, WEBHOOK], ids=lambda kind: kind.path
+)
 
 
 @pytest.fixture
@@ -50,13 +68,18 @@ async def send(service: Service) -> Send:
     return await sender(service, scopes=frozenset(SCOPES))
 
 
-async def add(send: Send, kind: Resource = PET) -> str:
-    """Add the first resource of a kind, and what it needs; return its tag."""
+async def add(send: Send, kind: Resource = PET) -> tuple[str, str]:
+    """Add a resource of a kind, and what it needs; return its path and its tag."""
     if kind is ORDER:
         await send("POST", "/pets", json=BELLA)
     created = await send("POST", kind.path, json=kind.new)
     assert created.status_code == 201
-    return etag(created)
+    path = f"{kind.path}/{created.json()['id']}"
+    tag = etag(await send("GET", path))
+    # A response with a secret is no version of the resource.
+    shows_secret = {"token", "secret"} & created.json().keys()
+    assert created.headers.get_list("ETag") == ([] if shows_secret else [tag])
+    return path, tag
 
 
 def etag(response: httpx.Response) -> str:
@@ -66,19 +89,13 @@ def etag(response: httpx.Response) -> str:
     return tag
 
 
-async def has_saved_its_use(send: Send) -> bool:
-    """Return whether ``lastUsedAt`` of the key, which the list of keys shows, is saved."""
-    return (await send("GET", "/keys/1")).json()["lastUsedAt"] is not None
-
-
-# ETag
+def spelled(value: str, tag: str) -> str:
+    return value.format(tag=tag, other=OTHER, bare=tag.strip('"'))
 
 
 @resources
 async def test_every_response_has_the_same_etag_for_one_version(send: Send, kind: Resource) -> None:
-    tag = await add(send, kind)
-    path = f"{kind.path}/1"
-    assert etag(await send("GET", path)) == tag
+    path, tag = await add(send, kind)
     assert etag(await send("HEAD", path)) == tag
     assert etag(await send("PATCH", path, json={})) == tag
     changed = etag(await send("PATCH", path, json=kind.change))
@@ -87,76 +104,31 @@ async def test_every_response_has_the_same_etag_for_one_version(send: Send, kind
     assert etag(await send("PATCH", path, json=kind.back)) == tag
 
 
-async def test_an_order_changes_the_etag_of_its_pet(send: Send) -> None:
-    tag = await add(send)
-    await send("POST", "/store/orders", json={"petId": 1})
-    assert etag(await send("GET", "/pets/1")) != tag
-
-
-async def test_a_key_has_an_etag(service: Service, send: Send) -> None:
-    key = await service.issue()
-    path = f"/keys/{key.id}"
-    tag = etag(await send("GET", path))
-    assert etag(await send("GET", path)) == tag
-    changed = await send("PATCH", path, json={"name": "till"}, headers={"If-Match": tag})
-    assert changed.status_code == 200
-    assert etag(changed) == etag(await send("GET", path)) != tag
-    for method in ("PATCH", "DELETE"):
-        response = await send(method, path, json={}, headers={"If-Match": tag})
-        assert_error(response, 412, "precondition_failed")
-    response = await send("GET", path, headers={"If-None-Match": etag(changed)})
-    assert response.status_code == 304
-    response = await send("DELETE", path, headers={"If-Match": etag(changed)})
-    assert response.status_code == 204
-
-
-# If-None-Match
-
-
-BY_PROXIES = (
-    "W/{tag}",
-    '"{bare}-gzip"',
-    'W/"{bare};gzip"',
-    '"{bare}--br"',
-    '"a, b",W/{other} ,\tW/{tag}',
-)
-THIS_VERSION = (
-    *("{tag}", "*", " {tag} ", "{other}, {tag}", '{tag},{other},""', "{tag} ,W/{other}"),
-    *BY_PROXIES,
-)
-OTHER_VERSION = ("{other}", "W/{other}", "{bare}", '"{bare}', '"{bare} "', "", '""', '"*"')
+# Reads
 
 
 @resources
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
-async def test_if_none_match_with_this_version_is_304(
-    send: Send, kind: Resource, method: str
-) -> None:
-    tag = await add(send, kind)
-    for field in THIS_VERSION:
-        with case(field):
-            value = field.format(tag=tag, other=OTHER, bare=tag.strip('"'))
-            headers = {"If-None-Match": value}
-            response = await send(method, f"{kind.path}/1", headers=headers)
-            assert response.status_code == 304
-            assert response.content == b""
+async def test_a_read_with_if_none_match_of_this_version_is_304(send: Send, kind: Resource) -> None:
+    path, tag = await add(send, kind)
+    for method, value in product(("GET", "HEAD"), THIS_VERSION):
+        with case(method, value):
+            headers = {"If-None-Match": spelled(value, tag)}
+            response = await send(method, path, headers=headers)
+            assert (response.status_code, response.content) == (304, b"")
             assert etag(response) == tag
             assert not {"content-length", "content-type"} & set(response.headers)
             for name in (*RATE_LIMIT_HEADERS, "X-Request-Id"):
                 assert len(response.headers.get_list(name)) == 1
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
-async def test_if_none_match_with_another_version_gets_the_current_one(
-    send: Send, method: str
+async def test_a_read_with_if_none_match_of_another_version_gets_the_current_one(
+    send: Send,
 ) -> None:
-    tag = await add(send)
-    bare = tag.strip('"')
+    path, tag = await add(send)
     body = b'{"id":1,"name":"Bella","categoryId":1,"status":"available"}'
-    for field in (*OTHER_VERSION, '"{upper}"'):
-        with case(field):
-            value = field.format(other=OTHER, bare=bare, upper=bare.upper())
-            response = await send(method, "/pets/1", headers={"If-None-Match": value})
+    for method, value in product(("GET", "HEAD"), (*OTHER_VERSION, tag.upper())):
+        with case(method, value):
+            response = await send(method, path, headers={"If-None-Match": spelled(value, tag)})
             assert response.status_code == 200
             assert etag(response) == tag
             assert response.headers["Content-Type"] == "application/json"
@@ -164,207 +136,162 @@ async def test_if_none_match_with_another_version_gets_the_current_one(
             assert response.headers["Content-Length"] == str(len(body))
 
 
-async def test_conditions_are_ignored_when_a_resource_is_created(send: Send) -> None:
-    await add(send)
-    for field in ("If-None-Match", "If-Match"):
-        for value in ("*", OTHER):
-            response = await send("POST", "/pets", json=BELLA, headers={field: value})
-            assert response.status_code == 201
-
-
-@resources
-@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-async def test_if_none_match_with_this_version_changes_nothing(
-    send: Send, kind: Resource, method: str
-) -> None:
-    tag = await add(send, kind)
-    path = f"{kind.path}/1"
-    for field in ("{tag}", "*", "W/{tag}", '"x", W/{tag}'):
-        with case(field):
-            headers = {"If-None-Match": field.format(tag=tag)}
-            response = await send(method, path, json=kind.change, headers=headers)
-            message = assert_error(response, 412, "precondition_failed")
-            assert message.startswith("If-None-Match: expected ")
-            assert etag(await send("GET", path)) == tag
-    response = await send(method, path, json=kind.change, headers={"If-None-Match": OTHER})
-    assert response.is_success
-
-
 async def test_a_304_counts_against_the_limit(service: Service, send: Send) -> None:
-    tag = await add(send)
+    path, tag = await add(send)
     key = await service.issue(per_minute=9, per_day=99)
     headers = {"If-None-Match": tag}
-    response = await service.request("GET", "/v1/pets/1", key.token, headers=headers)
+    response = await service.request("GET", f"/v1{path}", key.token, headers=headers)
     assert response.status_code == 304
     assert response.headers["X-RateLimit-Remaining"] == "8"
 
 
-# If-Match
+@pytest.mark.parametrize("kind", [PET, CATEGORY, ORDER], ids=lambda kind: kind.path)
+async def test_a_read_with_if_match_of_another_version_is_412(send: Send, kind: Resource) -> None:
+    path, _ = await add(send, kind)
+    for method, target in product(("GET", "HEAD"), (kind.path, path)):
+        tag = etag(await send("GET", target))
+        for value, status in (
+            *((OTHER, 412), ("", 412)),
+            *((tag, 200), ("*", 200), (f"{OTHER}, {tag}", 200)),
+        ):
+            with case(method, target, value):
+                response = await send(method, target, headers={"If-Match": value})
+                assert response.status_code == status
 
 
-async def test_if_match_with_this_version_allows_the_change(send: Send) -> None:
-    tag = await add(send)
-    for number, field in enumerate((*THIS_VERSION, " * ")):
-        with case(field):
-            headers = {"If-Match": field.format(tag=tag, other=OTHER, bare=tag.strip('"'))}
-            patch = {"name": f"Max {number}"}
-            response = await send("PATCH", "/pets/1", json=patch, headers=headers)
-            assert response.json()["name"] == patch["name"]
-            tag = etag(response)
-    several = [("If-Match", OTHER), ("If-Match", tag)]
-    assert (await send("PATCH", "/pets/1", json={"name": "Max"}, headers=several)).is_success
+# Changes
 
 
 @resources
-async def test_if_match_with_this_version_allows_a_change_and_a_deletion(
+async def test_a_change_under_a_condition_that_does_not_hold_changes_nothing(
     send: Send, kind: Resource
 ) -> None:
-    headers = {"If-Match": await add(send, kind)}
-    changed = await send("PATCH", f"{kind.path}/1", json=kind.change, headers=headers)
-    assert changed.status_code == 200
-    headers = {"If-Match": etag(changed)}
-    assert (await send("DELETE", f"{kind.path}/1", headers=headers)).status_code == 204
-
-
-@resources
-@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-async def test_if_match_with_another_version_changes_nothing(
-    send: Send, kind: Resource, method: str
-) -> None:
-    tag = await add(send, kind)
-    path = f"{kind.path}/1"
+    path, tag = await add(send, kind)
     shown = await send("GET", path)
-    malformed = ("w/{tag}", "W/ {tag}", "x{tag}", "{tag}x", "{tag} {other}", "*, {tag}")
-    for field in (*OTHER_VERSION, *malformed, '"a" "{tag}'):
-        with case(field):
-            headers = {"If-Match": field.format(tag=tag, other=OTHER, bare=tag.strip('"'))}
+    for method, (field, value) in product(("PATCH", "DELETE"), NOT_THIS_ONE):
+        with case(method, field, value):
+            headers = {field: spelled(value, tag)}
             response = await send(method, path, json=kind.change, headers=headers)
             message = assert_error(response, 412, "precondition_failed")
-            assert message.startswith("If-Match: expected ")
+            assert message.startswith(f"{field}: expected ")
             assert "ETag" not in response.headers
     again = await send("GET", path)
     assert (again.status_code, again.content, etag(again)) == (200, shown.content, tag)
+    headers = {"If-Match": tag, "If-None-Match": OTHER}
+    changed = await send("PATCH", path, json=kind.change, headers=headers)
+    assert changed.status_code == 200
+    headers = {"If-Match": etag(changed), "If-None-Match": OTHER}
+    assert (await send("DELETE", path, headers=headers)).status_code == 204
 
 
-async def test_if_match_is_evaluated_before_a_conflict_is_found(send: Send) -> None:
+async def test_if_match_with_this_version_allows_the_change(send: Send) -> None:
+    path, tag = await add(send)
+    for number, value in enumerate(THIS_VERSION):
+        with case(value):
+            patch = {"name": f"Max {number}"}
+            headers = {"If-Match": spelled(value, tag)}
+            response = await send("PATCH", path, json=patch, headers=headers)
+            assert response.json()["name"] == patch["name"]
+            tag = etag(response)
+    several = [("If-Match", OTHER), ("If-Match", tag)]
+    assert (await send("PATCH", path, json={}, headers=several)).is_success
+    for value, status in ((f"{OTHER}, " * 500 + tag, 200), ('"' * 9999 + tag, 412)):
+        response = await send("PATCH", path, json={}, headers={"If-Match": value})
+        assert response.status_code == status
+
+
+async def test_conditions_are_ignored_when_a_resource_is_created(send: Send) -> None:
     await add(send)
+    for field, value in product(("If-None-Match", "If-Match"), ("*", OTHER)):
+        response = await send("POST", "/pets", json=BELLA, headers={field: value})
+        assert response.status_code == 201
+
+
+async def test_if_match_is_evaluated_before_if_none_match_and_both_before_a_conflict(
+    send: Send,
+) -> None:
+    path, before = await add(send)
     await send("POST", "/store/orders", json={"petId": 1})
-    for method in ("PATCH", "DELETE"):
-        response = await send(
-            method, "/pets/1", json={"status": "sold"}, headers={"If-Match": OTHER}
-        )
-        assert_error(response, 412, "precondition_failed")
+    tag = etag(await send("GET", path))
+    assert tag != before
+    for method in ("GET", "PATCH", "DELETE"):
+        headers = {"If-Match": OTHER, "If-None-Match": tag}
+        response = await send(method, path, json={"status": "sold"}, headers=headers)
+        assert assert_error(response, 412, "precondition_failed").startswith("If-Match: ")
+        headers = {"If-Match": tag, "If-None-Match": tag}
+        response = await send(method, path, json={"status": "sold"}, headers=headers)
+        assert response.status_code == (304 if method == "GET" else 412)
 
 
 @resources
-@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-async def test_the_second_change_of_the_same_version_is_refused(
-    send: Send, kind: Resource, method: str
-) -> None:
-    path, headers = f"{kind.path}/1", {"If-Match": await add(send, kind)}
-    first, second = await asyncio.gather(
-        send("PATCH", path, json=kind.change, headers=headers),
-        send(method, path, json=kind.back, headers=headers),
-    )
-    assert first.status_code == 200
-    assert_error(second, 412, "precondition_failed")
-    assert (await send("GET", path)).json() == first.json()
+async def test_the_second_change_of_the_same_version_is_refused(send: Send, kind: Resource) -> None:
+    path, _ = await add(send, kind)
+    for method, patch in (("PATCH", kind.change), ("DELETE", kind.back)):
+        headers = {"If-Match": etag(await send("GET", path))}
+        first, second = await asyncio.gather(
+            send("PATCH", path, json=patch, headers=headers),
+            send(method, path, json={}, headers=headers),
+        )
+        assert first.status_code == 200
+        assert_error(second, 412, "precondition_failed")
+        assert (await send("GET", path)).json() == first.json()
 
 
 @pytest.mark.each_database
 async def test_if_many_writers_change_the_same_version_only_one_succeeds(send: Send) -> None:
-    headers = {"If-Match": await add(send)}
+    path, tag = await add(send)
+    headers = {"If-Match": tag}
     responses = await asyncio.gather(
-        *(send("PATCH", "/pets/1", json={"name": f"Max {n}"}, headers=headers) for n in range(20))
+        *(send("PATCH", path, json={"name": f"Max {n}"}, headers=headers) for n in range(20))
     )
     assert sorted(response.status_code for response in responses) == [200, *[412] * 19]
     (won,) = [response for response in responses if response.status_code == 200]
-    assert (await send("GET", "/pets/1")).json() == won.json()
+    assert (await send("GET", path)).json() == won.json()
 
 
-@resources
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
-async def test_a_read_with_if_match_of_another_version_is_412(
-    send: Send, kind: Resource, method: str
-) -> None:
-    tag = await add(send, kind)
-    for path in (kind.path, f"{kind.path}/1"):
-        for field in (OTHER, ""):
-            response = await send(method, path, headers={"If-Match": field})
-            assert response.status_code == 412
-        for field in (tag, "*", f"{OTHER}, {tag}"):
-            response = await send(method, path, headers={"If-Match": field})
-            assert response.status_code == 200
-
-
-@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
-async def test_if_match_is_evaluated_before_if_none_match(send: Send, method: str) -> None:
-    tag = await add(send)
-    headers = {"If-Match": OTHER, "If-None-Match": tag}
-    response = await send(method, "/pets/1", json={}, headers=headers)
-    assert assert_error(response, 412, "precondition_failed").startswith("If-Match: ")
-    headers = {"If-Match": tag, "If-None-Match": tag}
-    response = await send(method, "/pets/1", json={}, headers=headers)
-    assert response.status_code == (304 if method == "GET" else 412)
-
-
-@pytest.mark.parametrize("action", ["rotate", "unban"])
-async def test_actions_on_a_key_may_be_conditional(
-    service: Service, send: Send, action: str
-) -> None:
-    key = await service.issue()
-    path = f"/keys/{key.id}"
-    tag = etag(await send("GET", path))
-    for headers in ({"If-Match": OTHER}, {"If-None-Match": tag}):
-        response = await send("POST", f"{path}/{action}", headers=headers)
-        assert_error(response, 412, "precondition_failed")
-    assert (await send("GET", path)).json()["state"] == "active"
-    assert etag(await send("GET", path)) == tag
-    response = await send("POST", f"{path}/{action}", headers={"If-Match": tag})
-    assert response.is_success
-
-
-async def test_a_long_list_of_etags_is_read_to_its_end(send: Send) -> None:
-    tag = await add(send)
-    for values, status in ((f"{OTHER}, " * 500 + tag, 200), ('"' * 9999 + tag, 412)):
-        response = await send("PATCH", "/pets/1", json={}, headers={"If-Match": values})
-        assert response.status_code == status
+async def test_actions_on_a_key_may_be_conditional(send: Send) -> None:
+    path, tag = await add(send, KEY)
+    for action in ("unban", "rotate"):
+        for headers in ({"If-Match": OTHER}, {"If-None-Match": tag}):
+            response = await send("POST", f"{path}/{action}", headers=headers)
+            assert_error(response, 412, "precondition_failed")
+        assert etag(await send("GET", path)) == tag
+        response = await send("POST", f"{path}/{action}", headers={"If-Match": tag})
+        assert response.is_success
 
 
 # Lists
 
 
-LISTS = ["/pets", "/categories", "/store/orders", "/keys", "/webhooks"]
-
-
 @pytest.mark.each_database
 async def test_if_none_match_with_an_unchanged_list_is_304(send: Send) -> None:
-    await add(send, CATEGORY)
-    await add(send, ORDER)
-    await eventually(partial(has_saved_its_use, send))
-    for path in LISTS:
-        for method in ("GET", "HEAD"):
-            with case(method, path):
-                tag = etag(await send("GET", path))
-                assert etag(await send(method, path)) == tag
-                headers = {"If-None-Match": f"{OTHER}, W/{tag}"}
-                response = await send(method, path, headers=headers)
-                expected = (304, b"", tag)
-                assert (response.status_code, response.content, etag(response)) == expected
-                response = await send(method, path, headers={"If-None-Match": OTHER})
-                assert (response.status_code, etag(response)) == (200, tag)
+    async def has_saved_its_use() -> bool:
+        # The list of keys shows the last use.
+        return (await send("GET", "/keys/1")).json()["lastUsedAt"] is not None
+
+    for kind in (CATEGORY, ORDER):
+        await add(send, kind)
+    await eventually(has_saved_its_use)
+    for path, method in product(
+        ("/pets", "/categories", "/store/orders", "/keys", "/webhooks"), ("GET", "HEAD")
+    ):
+        with case(method, path):
+            tag = etag(await send("GET", path))
+            for sent, status in ((f"{OTHER}, W/{tag}", 304), (OTHER, 200)):
+                response = await send(method, path, headers={"If-None-Match": sent})
+                assert (response.status_code, etag(response)) == (status, tag)
 
 
 async def test_a_list_that_changes_gets_another_etag(send: Send) -> None:
-    tags = [etag(await send("GET", "/pets"))]
+    tags = [etag(await send("GET", "/pets?limit=1"))]
     for change in (
         ("POST", "/pets", BELLA),
-        ("POST", "/pets", BELLA),
+        ("POST", "/pets", BELLA),  # which only the link to the next page shows
         ("PATCH", "/pets/1", {"name": "Max"}),
         ("DELETE", "/pets/1", None),
     ):
         assert (await send(*change[:2], json=change[2])).is_success
-        tags.append(etag(await send("GET", "/pets")))
+        tags.append(etag(await send("GET", "/pets?limit=1")))
     assert len(set(tags)) == 5
 
 
@@ -374,11 +301,11 @@ async def test_a_list_that_changes_gets_another_etag(send: Send) -> None:
 async def test_a_list_of_one_resource_has_the_etag_of_the_resource(
     send: Send, kind: Resource, query: str
 ) -> None:
-    tag = await add(send, kind)
+    path, tag = await add(send, kind)
     shown = await send("GET", f"{kind.path}?{query}")
     assert len(shown.json()) == 1
     assert etag(shown) == tag
-    path, headers = f"{kind.path}/1", {"If-Match": tag}
+    headers = {"If-Match": tag}
     response = await send("PATCH", path, json=kind.change, headers=headers)
     assert response.status_code == 200
     response = await send("PATCH", path, json=kind.back, headers=headers)

@@ -14,25 +14,19 @@ from support.stores import migrate
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.parametrize(("path", "status"), [("/healthz", "alive"), ("/readyz", "ready")])
-async def test_health_checks_need_no_key_and_count_against_none(
-    service: Service, path: str, status: str
+async def test_health_checks_need_no_key_and_no_redis_and_count_against_none(
+    database: Path,
 ) -> None:
-    key = await service.issue(per_minute=5)
-    response = await service.request("GET", path, key.token)
-    other = await service.request("GET", "/v1/pets", key.token)
-    assert other.headers["X-RateLimit-Remaining"] == "4"
-    assert (await service.request("GET", path)).json() == response.json()
-    assert response.status_code == 200
-    assert response.json() == {"status": status}
-    assert "X-RateLimit-Limit" not in response.headers
-    assert response.headers["X-Content-Type-Options"] == "nosniff"
-
-
-async def test_a_service_that_cannot_reach_redis_is_still_ready(database: Path) -> None:
     async with running_service(database, redis="redis://127.0.0.1:1") as service:
-        response = await service.request("GET", "/readyz")
-    assert (response.status_code, response.json()) == (200, {"status": "ready"})
+        key = await service.issue(per_minute=50)
+        for path, status in (("/healthz", "alive"), ("/readyz", "ready")):
+            for token in (key.token, None):
+                response = await service.request("GET", path, token)
+                assert (response.status_code, response.json()) == (200, {"status": status})
+                assert "X-RateLimit-Limit" not in response.headers
+                assert response.headers["X-Content-Type-Options"] == "nosniff"
+        usage = await service.request("GET", "/v1/usage", key.token)
+        assert usage.json()["minute"]["remaining"] == 50
 
 
 class SlowStore(SqliteStore):
@@ -68,32 +62,26 @@ async def test_all_concurrent_health_checks_report_a_missing_database(database: 
             assert_error(response, 503, "service_unavailable")
 
 
-async def test_a_draining_process_is_alive_but_not_ready(service: Service) -> None:
-    service.app.shut_down()
-    ready = await service.request("GET", "/readyz")
-    assert (ready.status_code, ready.json()) == (503, {"status": "stopping"})
-    live = await service.request("GET", "/healthz")
-    assert (live.status_code, live.json()) == (200, {"status": "alive"})
-
-
-async def test_a_draining_process_closes_the_connection_with_every_response(
+async def test_a_draining_process_is_alive_but_not_ready_and_closes_each_connection(
     service: Service,
 ) -> None:
     key = await service.issue()
-    pet = {"name": "Bella", "categoryId": 1}
-    requests = [
+    before = await service.request("GET", "/v1/pets", key.token)
+    assert "Connection" not in before.headers
+    service.app.shut_down()
+    for method, path, status in [
+        ("GET", "/healthz", 200),
+        ("GET", "/readyz", 503),
         ("GET", "/v1/pets", 200),
         ("HEAD", "/docs", 307),
         ("POST", "/v1/pets", 201),
         ("DELETE", "/v1/pets/1", 204),
         ("GET", "/v1/pets/1", 404),
         ("GET", "/nowhere", 404),
-    ]
-    before = await service.request("GET", "/v1/pets", key.token)
-    assert "Connection" not in before.headers
-    service.app.shut_down()
-    for method, path, status in requests:
-        body = pet if method == "POST" else None
+    ]:
+        body = {"name": "Bella", "categoryId": 1} if method == "POST" else None
         response = await service.request(method, path, key.token, json=body)
         assert response.status_code == status
         assert response.headers.get_list("Connection") == ["close"]
+        if path == "/readyz":
+            assert response.json() == {"status": "stopping"}

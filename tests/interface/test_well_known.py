@@ -1,8 +1,8 @@
 """What crawlers and security researchers find at the usual addresses."""
 
-from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -16,15 +16,6 @@ pytestmark = pytest.mark.anyio
 PUBLIC_URL = "https://api.example.com/shop"
 CONTACTS = ("mailto:security@example.com", "https://example.com/report")
 ROBOTS, SECURITY = "/robots.txt", "/.well-known/security.txt"
-
-
-@pytest.fixture
-async def named(database: Path) -> AsyncIterator[Service]:
-    """A service whose operator has named its URL and contacts."""
-    async with running_service(
-        database, public_url=PUBLIC_URL, security_contact=CONTACTS
-    ) as service:
-        yield service
 
 
 def contacts_of(response: httpx.Response) -> dict[str, list[str]]:
@@ -54,27 +45,24 @@ async def test_without_a_contact_there_is_no_security_txt(service: Service) -> N
     assert "--security-contact" in message
 
 
-async def test_security_txt_has_every_contact_and_its_own_url(named: Service) -> None:
-    found = contacts_of(await named.request("GET", SECURITY))
-    assert found["Contact"] == list(CONTACTS)
-    assert found["Canonical"] == [f"{PUBLIC_URL}{SECURITY}"]
-
-
 async def test_security_txt_does_not_name_a_url_from_the_host_header(database: Path) -> None:
     async with running_service(database, security_contact=CONTACTS) as service:
         assert "Canonical" not in contacts_of(await service.request("GET", SECURITY))
 
 
-async def test_security_txt_expires_in_half_a_year(named: Service) -> None:
-    for _ in range(2):
-        (text,) = contacts_of(await named.request("GET", SECURITY))["Expires"]
-        left = datetime.fromisoformat(text) - utc(named.clock())
-        assert timedelta(days=179) < left <= timedelta(days=180)
-        named.clock.advance(1000 * 86400)
-
-
-@pytest.mark.parametrize("path", [ROBOTS, SECURITY])
-async def test_any_cache_may_store_them_for_a_day(named: Service, path: str) -> None:
-    response = await named.request("GET", path)
-    assert response.headers["Cache-Control"] == "public, max-age=86400"
-    assert_error(await named.request("POST", path), 405, "method_not_allowed")
+async def test_security_txt_has_every_contact_and_its_own_url_and_expires_in_half_a_year(
+    database: Path,
+) -> None:
+    named: dict[str, Any] = {"public_url": PUBLIC_URL, "security_contact": CONTACTS}
+    async with running_service(database, **named) as service:
+        for _ in range(2):
+            found = contacts_of(await service.request("GET", SECURITY))
+            assert found["Contact"] == list(CONTACTS)
+            assert found["Canonical"] == [f"{PUBLIC_URL}{SECURITY}"]
+            left = datetime.fromisoformat(found["Expires"][0]) - utc(service.clock())
+            assert timedelta(days=179) < left <= timedelta(days=180)
+            service.clock.advance(1000 * 86400)
+        for path in (ROBOTS, SECURITY):
+            response = await service.request("GET", path)
+            assert response.headers["Cache-Control"] == "public, max-age=86400"
+            assert_error(await service.request("POST", path), 405, "method_not_allowed")

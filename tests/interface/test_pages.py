@@ -1,0 +1,345 @@
+"""Pages of lists: none is stale or has an item too many or too few, and their cache has a limit."""
+
+import asyncio
+import tracemalloc
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import cycle
+from typing import Any, Literal, NamedTuple
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import UNSET
+
+from petstore.events.changes import PageRange
+from petstore.http.messages import Response
+from petstore.interface.operation import BASE, Result, Target, encode_result
+from petstore.interface.operations import OPERATIONS
+from petstore.interface.pages import ResponseCache
+from petstore.keys.model import SCOPES
+from petstore.pets.model import NewPet, Pet
+from support.cases import case
+from support.changes import create_pet
+from support.exploration import explored
+from support.memory_folder import folder_in_memory
+from support.service import Service, running_service
+
+pytestmark = pytest.mark.anyio
+
+LISTS = (
+    "/pets",
+    "/pets?status=available",
+    "/pets?categoryId=1",
+    "/pets?status=pending&categoryId=1",
+    "/pets?sort=-id",
+    "/pets?sort=-id&status=available",
+    "/pets?hasStatus=false",
+    "/pets?hasStatus=false&categoryId=2&sort=-id",
+    "/pets?hasStatus=true",
+    "/pets?hasStatus=true&categoryId=1&sort=-id",
+    "/pets?id=1&id=4&id=7",
+    "/pets?id=2&status=available",
+    "/pets?name=b",
+    "/pets?name=b&status=available",
+    "/store/orders",
+    "/store/orders?status=placed",
+    "/store/orders?petId=7",
+    "/store/orders?sort=-id",
+    "/store/orders?buyer=j",
+    "/store/orders?buyer=j&status=placed",
+    "/store/orders?placedBefore=2040-01-01T00:00:00Z",
+    "/store/orders?placedBefore=2040-01-01T00:00:00Z&status=placed&sort=-id",
+    "/categories",
+)
+BELLA = {"name": "Bella", "categoryId": 1, "status": "available"}
+# What is added to each list, and how it is changed. Each order is of a pet of its own.
+BODIES: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
+    "/pets": (
+        [BELLA, BELLA, {"name": "B", "categoryId": 2}],
+        [
+            {"name": "Oskar B."},
+            {"status": "sold"},
+            {"status": "available"},
+            {"status": None},
+            {"categoryId": 2},
+        ],
+    ),
+    "/store/orders": (
+        [
+            {},
+            {"buyer": "Jane", "note": "Call first."},
+            {"complete": True, "buyer": "J\u00e4ne", "amount": 500},
+        ],
+        [
+            {"shipDate": "2026-12-24T10:00:00Z"},
+            {"status": "approved"},
+            {"status": "cancelled"},
+            {"buyer": "John"},
+            {"note": "Has called."},
+            {"buyer": None, "note": None},
+        ],
+    ),
+    "/categories": (
+        [{"name": f"Kind {number}"} for number in range(30)],
+        [{"description": "Great and small."}, {"name": "Cats"}],
+    ),
+    "/keys": ([{"name": "Till"}], [{"name": "Till 2"}, {"plan": "pro"}]),
+}
+
+
+class Action(NamedTuple):
+    """A change of the ``which``-th resource by one of two processes."""
+
+    process: int
+    path: str
+    method: Literal["POST", "PATCH", "DELETE"]
+    which: int
+    change: int
+
+
+actions = st.builds(
+    Action,
+    st.integers(0, 1),
+    st.sampled_from(["/pets", "/store/orders", "/categories"]),
+    st.sampled_from(["POST", "POST", "PATCH", "DELETE"]),
+    st.integers(1, 8),
+    st.integers(0, 29),
+)
+
+
+class Client(NamedTuple):
+    service: Service
+    token: str
+
+    async def ask(self, method: str, target: str, body: Any = None) -> httpx.Response:
+        options = {} if body is None else {"json": body}
+        response = await self.service.request(method, f"{BASE}{target}", self.token, **options)
+        assert response.status_code in {200, 201, 204, 404, 409}, response.text
+        return response
+
+    async def act(self, action: Action) -> None:
+        _, path, method, which, change = action
+        added, changes = BODIES[path]
+        if method == "POST":
+            body = added[change % len(added)]
+            if path == "/store/orders":
+                pet = await self.ask("POST", "/pets", BELLA)
+                body = {**body, "petId": pet.json()["id"]}
+            await self.ask("POST", path, body)
+        elif method == "PATCH":
+            await self.ask("PATCH", f"{path}/{which}", changes[change % len(changes)])
+        else:
+            await self.ask("DELETE", f"{path}/{which}")
+
+    async def fill(self, path: str, count: int) -> None:
+        for number in range(count):
+            await self.act(Action(0, path, "POST", 0, number))
+
+    async def pages(
+        self, target: str, limit: int, between: Callable[[int], Awaitable[None]] | None = None
+    ) -> list[tuple[str, list[Any]]]:
+        """Return each page of a list with its path; call ``between`` with their number so far."""
+        found: list[tuple[str, list[Any]]] = []
+        following = f"{target}{'&' if '?' in target else '?'}limit={limit}"
+        while following:
+            page = await self.ask("GET", following)
+            # The service saves the last use of a key in its own time.
+            items = [{**item, "lastUsedAt": None} for item in page.json()]
+            found.append((following, items))
+            assert len(found) < 100, "a walk in a circle"
+            following = page.links.get("next", {}).get("url", "").partition(BASE)[2]
+            if following and between is not None:
+                await between(len(found))
+        return found
+
+    async def ids(self, target: str) -> set[int]:
+        ((_, items),) = await self.pages(target, 100)
+        return {item["id"] for item in items}
+
+
+async def walk_while_others_work(
+    address: str, target: str, first: int, limit: int, work: list[list[Action]]
+) -> None:
+    async with running_service(address) as service:
+        client = Client(service, (await service.issue(scopes=frozenset(SCOPES))).token)
+        path = target.partition("?")[0]
+        await client.fill(path, first)
+        throughout = await client.ids(target)
+        ever = set(throughout)
+
+        async def between(number: int) -> None:
+            for action in work[number - 1] if number <= len(work) else ():
+                await client.act(action._replace(path=path))
+                present = await client.ids(target)
+                throughout.intersection_update(present)
+                ever.update(present)
+
+        pages = [items for _, items in await client.pages(target, limit, between)]
+        ids = [item["id"] for page in pages for item in page]
+        assert all(len(page) == limit for page in pages[:-1])
+        assert ids == sorted(set(ids), reverse="sort=-id" in target)
+        assert throughout <= set(ids) <= ever
+
+
+@pytest.mark.parametrize("target", [*LISTS, "/keys"])
+@explored(8)
+@given(
+    first=st.integers(0, 12),
+    limit=st.integers(1, 5),
+    work=st.lists(st.lists(actions, max_size=4), max_size=12),
+)
+def test_what_existed_throughout_a_walk_is_listed_exactly_once_in_order(
+    target: str, first: int, limit: int, work: list[list[Action]]
+) -> None:
+    with folder_in_memory() as folder:
+        address = f"sqlite:///{folder / 'petstore.db'}"
+        asyncio.run(walk_while_others_work(address, target, first, limit, work))
+
+
+@pytest.mark.each_database
+async def test_an_unchanging_list_is_the_same_in_pages_of_any_size(service: Service) -> None:
+    client = Client(service, (await service.issue(scopes=frozenset(SCOPES))).token)
+    for path in BODIES:
+        await client.fill(path, 6)
+    for target in (*LISTS, "/keys"):
+        with case(target):
+            ((_, whole),) = await client.pages(target, 100)
+            assert whole
+            for limit in range(1, len(whole) + 2):
+                pages = [items for _, items in await client.pages(target, limit)]
+                assert [item for page in pages for item in page] == whole
+                # The last page is known to be the last: there is no empty one behind it.
+                assert [len(page) for page in pages] == [
+                    min(limit, len(whole) - at) for at in range(0, len(whole), limit)
+                ]
+
+
+# Pages from memory
+
+
+async def compare_two_processes(address: str, limit: int, work: list[Action]) -> None:
+    async with running_service(address) as one, running_service(address) as other:
+        token = (await one.issue(scopes=frozenset(SCOPES))).token
+        clients = Client(one, token), Client(other, token)
+        await clients[0].fill("/pets", 6)
+        for action in work:
+            await clients[action.process].act(action)
+            async with running_service(address) as fresh:
+                for target in LISTS:
+                    shown = [await client.pages(target, limit) for client in clients]
+                    assert shown == [await Client(fresh, token).pages(target, limit)] * 2
+
+
+@pytest.mark.each_database
+async def test_two_processes_on_each_database_show_the_same_pages(address: str) -> None:
+    paths: tuple[str, ...] = ("/pets", "/store/orders", "/pets", "/categories")
+    methods: Iterator[Any] = cycle(("POST", "PATCH", "DELETE", "PATCH"))
+    work = [
+        Action(number % 2, path, next(methods), 1 + number % 5, number)
+        for number, path in enumerate(paths * 3)
+    ]
+    await compare_two_processes(address, 2, work)
+
+
+@explored(12)
+@given(limit=st.integers(1, 4), work=st.lists(actions, max_size=12))
+def test_two_processes_show_every_page_as_one_that_has_just_begun(
+    limit: int, work: list[Action]
+) -> None:
+    with folder_in_memory() as folder:
+        address = f"sqlite:///{folder / 'petstore.db'}"
+        asyncio.run(compare_two_processes(address, limit, work))
+
+
+GENERATION = 15_000
+ORDERS = PageRange.of("order", range(1, 9), UNSET, UNSET)
+
+
+class Reader:
+    """Makes responses of ``size`` bytes with an ``extent``, and counts them."""
+
+    def __init__(self, size: int = 0, extent: PageRange | None = ORDERS) -> None:
+        self.size = size
+        self.extent = extent
+        self.reads = 0
+
+    async def __call__(self) -> tuple[Response, PageRange | None]:
+        self.reads += 1
+        return Response(200, b"x" * self.size, []), self.extent
+
+
+async def test_a_page_is_read_again_once_a_change_shows_on_it(service: Service) -> None:
+    cache = ResponseCache(service.store)
+    read = Reader(extent=PageRange.of("pet", range(3, 100), UNSET, UNSET))
+    for expected in (1, 1, 2, 3):
+        await service.store.write(create_pet(NewPet("Bella", 1)))
+        for _ in range(2):
+            await cache.get(("", "/v1/pets", b""), read)
+            assert read.reads == expected
+
+
+async def test_a_page_without_an_extent_is_always_read(service: Service) -> None:
+    cache, read = ResponseCache(service.store), Reader(extent=None)
+    for _ in range(2):
+        await cache.get(("", "/v1/pets", b"name=B"), read)
+    assert read.reads == 2
+
+
+async def test_a_page_read_during_a_change_is_read_again(service: Service) -> None:
+    cache = ResponseCache(service.store)
+    read = Reader(extent=PageRange.of("pet", range(1, 100), UNSET, UNSET))
+
+    async def read_slowly() -> tuple[Response, PageRange | None]:
+        page = await read()
+        await service.store.write(create_pet(NewPet("Bella", 1)))
+        return page
+
+    await cache.get(("", "/v1/pets", b""), read_slowly)
+    await cache.get(("", "/v1/pets", b""), read)
+    assert read.reads == 2
+
+
+async def test_used_responses_stay_cached_longer_than_unused_ones(service: Service) -> None:
+    cache, read = ResponseCache(service.store, GENERATION), Reader(1000)
+    for n in range(20):
+        await cache.get(("", "/v1/pets", b"in use"), read)
+        await cache.get(("", "/v1/pets", b"%d" % n), read)
+    assert read.reads == 21
+    await cache.get(("", "/v1/pets", b"0"), read)
+    assert read.reads == 22
+
+
+@pytest.mark.parametrize(("size", "queries"), [(GENERATION, 1), (3000, 20), (100, 50)])
+async def test_the_cache_has_at_most_two_generations(
+    service: Service, size: int, queries: int
+) -> None:
+    cache, read = ResponseCache(service.store, GENERATION), Reader(size)
+    for n in range(queries):
+        await cache.get(("", "/v1/pets", b"%d" % n), read)
+    for n in reversed(range(queries)):
+        await cache.get(("", "/v1/pets", b"%d" % n), read)
+    cached = 2 * queries - read.reads
+    assert cached * size <= 2 * GENERATION
+
+
+async def test_pages_take_no_more_memory_than_is_counted_for_them(service: Service) -> None:
+    operation = next(each for each in OPERATIONS if each.id == "listPets")
+    cache = ResponseCache(service.store)
+    pages: Any = cache._pages  # noqa: SLF001 - nobody else knows what is counted
+    pets = [Pet(number, f"Bella {number}", 1, "available") for number in range(20)]
+
+    async def read() -> tuple[Response, PageRange]:
+        extent = PageRange.of("pet", range(1, 21), UNSET, UNSET)
+        return encode_result(operation, Target("", "/v1/pets"), Result(pets)), extent
+
+    room = pages._room  # noqa: SLF001
+    tracemalloc.start()
+    try:
+        for n in range(1000):
+            await cache.get(("", "/v1/pets", b"limit=20&cursor=%011d" % n), read)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # The rest is for what allocators lose.
+    assert taken <= 0.75 * (room - pages._room)  # noqa: SLF001
