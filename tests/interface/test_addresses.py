@@ -6,11 +6,8 @@ from pathlib import Path
 import pytest
 
 from petstore.http.messages import Refusal, Request
-from support.error_body import assert_error
-from support.service import SERVICE_URL, Service, fields, http_request, running_service
-from support.bare_app import fields, http_request
 from support.cases import case
-from support.service import Service, running_service
+from support.service import Service, fields, http_request, running_service
 
 pytestmark = pytest.mark.anyio
 
