@@ -151,11 +151,15 @@ def test_what_is_no_regular_file_is_not_replaced(tmp_path: Path, *, is_link: boo
 @pytest.mark.parametrize("ends_first", [True, False])
 def test_the_later_of_two_concurrent_runs_wins(tmp_path: Path, *, ends_first: bool) -> None:
     path = tmp_path / "file"
-    with ExitStack() as later:
-        with pytest.raises(Conflict, match="at the same time"), replacing(path):
+
+    def begin_another(later: ExitStack) -> None:
+        with replacing(path):
             later.enter_context(replacing(path)).write(b"second")
             if ends_first:
                 later.close()
+
+    with ExitStack() as later, pytest.raises(Conflict, match="at the same time"):
+        begin_another(later)
     assert path.read_text() == "second"
     assert list(tmp_path.iterdir()) == [path]
 
