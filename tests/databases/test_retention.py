@@ -17,7 +17,7 @@ from support.full_stores import PETS
 from support.history import events_after, published
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
-from support.retention import DAYS_KEPT
+from support.retention import DAYS_KEPT, prune_table
 from support.stores import do, open_store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
@@ -57,7 +57,8 @@ async def test_events_are_kept_for_the_days_of_the_setting(
     clock.now += 1
     await pruned(store, clock, event_days=8)
     assert len(await events_after(store)) == 2 * len(PETS)
-    await pruned(store, clock, event_days=7)
+    await store.write(prune_table("events", clock.now - 7 * DAY))
+    assert await store.read(Statement("SELECT * FROM feed_start")) == [(1, len(PETS) + 1)]
     assert [event.sequence for event in await events_after(store)] == list(
         range(len(PETS) + 1, 2 * len(PETS) + 1)
     )
