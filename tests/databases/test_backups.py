@@ -2,9 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import apsw
 import pytest
@@ -26,38 +24,22 @@ restore(Path(sys.argv[1]), Path(sys.argv[2]), lambda *_: None)
 """
 
 
-@pytest.fixture
-def statements() -> Iterator[list[Any]]:
-    """A function that is called with each statement of connections opened from now on."""
-    watchers: list[Any] = []
-
-    def watch(connection: apsw.Connection) -> None:
-        def note(_: apsw.Cursor, sql: str, __: Any) -> bool:
-            for watcher in watchers:
-                watcher(sql)
-            return True
-
-        connection.set_exec_trace(note)
-
-    apsw.connection_hooks.append(watch)
-    yield watchers
-    apsw.connection_hooks.remove(watch)
-
-
 def test_the_wal_can_be_truncated_while_a_backup_is_checked(
-    database: Path, tmp_path: Path, statements: list[Any]
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     SqliteStore(database).migrate()
     service = apsw.Connection(str(database))
     service.execute("INSERT INTO pets (name, category_id) VALUES ('Bella', 1)")
     sizes = []
 
-    def truncate_log(sql: str) -> None:
+    def truncate_log(_: apsw.Cursor, sql: str, __: object) -> bool:
         if "integrity_check" in sql:
             service.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_TRUNCATE)
             sizes.append(Path(f"{database}-wal").stat().st_size)
+        return True
 
-    statements.append(truncate_log)
+    hooks = [lambda connection: connection.set_exec_trace(truncate_log)]
+    monkeypatch.setattr(apsw, "connection_hooks", hooks)
     back_up(database, tmp_path / "backup.db", lambda *_: None)
     service.close()
     assert sizes == [0]

@@ -18,12 +18,8 @@ from support.changes import NOW, create_pet
 from support.full_stores import columns_of, contents, query
 from support.next_version import MIGRATION, become_next_version
 from support.other_processes import migrate_at_once
-from support.stores import open_store
+from support.stores import address_of, open_store
 
-pytestmark = pytest.mark.each_database
-
-VERSION = len(scripts("sqlite"))
-BELLA = NewPet("Bella", 1, "available")
 MIGRATE = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
@@ -36,51 +32,37 @@ store_at(sys.argv[1], 20_000).migrate()
 """
 
 
-@pytest.fixture
-def address(database_kind: str, request: pytest.FixtureRequest) -> str:
-    if database_kind == "sqlite":
-        found = f"sqlite:///{request.getfixturevalue('tmp_path')}/petstore.db"
-    else:
-        found = request.getfixturevalue("postgres_url")
-    asyncio.run(add_pet(found))
-    return found
-
-
-async def add_pet(address: str) -> None:
-    async with open_store(address) as store:
-        await store.write(create_pet(BELLA))
-
-
-def test_the_next_version_keeps_all_rows(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = contents(address)
-    migrate_at_once(MIGRATE, address)
-    after = contents(address)
-    assert after | {"pets": before["pets"]} == before
-    become_next_version(monkeypatch)
-    store_at(address, 10_000).migrate()
-    assert query(address, "SELECT name, added_later FROM pets") == [("Bella", "Bella")]
-
-
-def test_a_migration_that_fails_changes_nothing(
-    address: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.each_database
+def test_a_migration_keeps_all_rows_and_lets_running_processes_work_but_none_start(
+    database_kind: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    before = columns_of(address), contents(address)
-    become_next_version(monkeypatch, f"{MIGRATION}; CREATE TABLE orders (mine TEXT)")
-    with pytest.raises(UnusableDatabase, match="orders"):
-        store_at(address, 10_000).migrate()
-    assert (columns_of(address), contents(address)) == before
+    fixture = "postgres_url" if database_kind == "postgresql" else "database"
+    address = address_of(request.getfixturevalue(fixture))
+    bella = NewPet("Bella", 1, "available")
 
-
-def test_a_running_process_of_this_version_works_on_but_none_starts(address: str) -> None:
-    async def sell() -> None:
+    async def use() -> None:
         async with open_store(address) as store:
+            await store.write(create_pet(bella))
+            before = await asyncio.to_thread(lambda: (columns_of(address), contents(address)))
+            with monkeypatch.context() as patch:
+                become_next_version(patch, f"{MIGRATION}; CREATE TABLE orders (mine TEXT)")
+                with pytest.raises(UnusableDatabase, match="orders"):
+                    await asyncio.to_thread(store_at(address, 10_000).migrate)
+            after = await asyncio.to_thread(lambda: (columns_of(address), contents(address)))
+            assert after == before
             await asyncio.to_thread(migrate_at_once, MIGRATE, address)
-            pet = await store.write(create_pet(BELLA))
+            kept = await asyncio.to_thread(contents, address)
+            assert kept | {"pets": before[1]["pets"]} == before[1]
+            pet = await store.write(create_pet(bella))
             await store.write(place_order(Change(NOW), OrderCreate(pet.id)))
             assert (await get_pet(store, pet.id)).status == "pending"
-            assert len(await store.read(Statement("SELECT added_later FROM pets"))) == 2
+            added = await store.read(Statement("SELECT added_later FROM pets ORDER BY id"))
+            assert added == [("Bella",), (None,)]
 
-    asyncio.run(sell())
-    newer = f"schema version {VERSION + 1}, made by a newer"
+    asyncio.run(use())
+    newer = f"schema version {len(scripts('sqlite')) + 1}, made by a newer"
     with pytest.raises(UnusableDatabase, match=newer):
         store_at(address, 10_000).migrate()
+    become_next_version(monkeypatch)
+    store_at(address, 10_000).migrate()
+    assert len(query(address, "SELECT id FROM pets")) == 2

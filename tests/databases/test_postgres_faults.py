@@ -1,12 +1,16 @@
 """A PostgreSQL server that is gone, hangs, refuses or cuts connections: refused in time."""
 
 import asyncio
+import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from time import monotonic
+from typing import Any
 
 import pytest
 
+from petstore.databases import postgres_connection
 from petstore.databases.contract import Duplicate, Statement, Unit
 from petstore.databases.postgres import PostgresStore
 from petstore.errors import Conflict, InternalError, Unavailable
@@ -20,7 +24,10 @@ from support.keys import issue, revoke
 from support.manual_clock import ManualClock
 from support.pooler import pooler
 from support.postgres import PostgresServer, database_name, postgres_server, stopped
+from support.redis_server import RedisServer
 from support.rows import select_pet, select_pets
+from support.service import running_service
+from support.silent_server import Way, way_to
 from support.stores import do, open_store
 from support.waiting import eventually
 
@@ -28,31 +35,13 @@ pytestmark = pytest.mark.anyio
 
 BELLA = NewPet("Bella", 1)
 ALL_PETS = select_pets(1000)
-CONDITIONS = (
-    "connection_failure",
-    "data_corrupted",
-    "disk_full",
-    "duplicate_prepared_statement",
-    "idle_in_transaction_session_timeout",
-    "invalid_sql_statement_name",
-    "io_error",
-    "division_by_zero",
-    "lock_not_available",
-    "object_not_in_prerequisite_state",
-    "serialization_failure",
-)
 PID = Statement("SELECT pg_backend_pid()")
-STATEMENT_TIMEOUT = "SELECT current_setting('statement_timeout')"
-ALL_RIGHTS = (
-    "GRANT ALL ON ALL TABLES IN SCHEMA public TO {0};"
-    " GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {0}"
-)
 TO_CUT = "SELECT pg_terminate_backend(pg_backend_pid())"
 
 
 @pytest.fixture(scope="module")
 def own_server() -> Iterator[PostgresServer]:
-    """A server that a test may stop; it starts it again."""
+    """A server that a test stops, and starts again."""
     with postgres_server() as server:
         yield server
 
@@ -107,16 +96,6 @@ async def count_pets(store: PostgresStore) -> int:
     return len(await store.read(ALL_PETS))
 
 
-async def assert_all_is_refused(store: PostgresStore) -> None:
-    for _ in range(2):
-        with pytest.raises(Unavailable):
-            await store.write(create_pet(BELLA))
-        with pytest.raises(Unavailable):
-            await count_pets(store)
-        with pytest.raises(Unavailable):
-            await store.check()
-
-
 async def test_a_process_that_is_frozen_in_a_transaction_loses_its_locks(
     short_timeout_store: PostgresStore, postgres: PostgresServer, postgres_url: str
 ) -> None:
@@ -132,29 +111,24 @@ async def test_a_process_that_is_frozen_in_a_transaction_loses_its_locks(
     assert done == ["done"]
 
 
-async def test_the_server_ends_a_read_after_the_timeout_of_the_store(postgres_url: str) -> None:
+async def test_the_server_has_the_limits_of_the_store_whatever_the_defaults_of_the_database(
+    postgres: PostgresServer, postgres_url: str, pooled_url: str
+) -> None:
     """Otherwise queries behind a lock would use up the connections of the server."""
-    async with open_store(postgres_url, timeout_ms=7_000) as store:
-        assert await store.read(Statement(STATEMENT_TIMEOUT)) == [("7s",)]
-
-
-async def test_behind_a_pooler_the_server_ends_a_change_after_the_timeout_of_the_store(
-    pooled_url: str,
-) -> None:
-    async with open_store(pooled_url, timeout_ms=7_000) as store:
-        assert await store.write(do(STATEMENT_TIMEOUT)) == [("7s",)]
-
-
-async def test_changes_are_read_committed_whatever_the_default_of_the_database(
-    postgres: PostgresServer, postgres_url: str, store: PostgresStore
-) -> None:
     name = database_name(postgres_url)
     postgres.sql(f"ALTER DATABASE {name} SET default_transaction_isolation = serializable")
-    isolation = do("SELECT current_setting('transaction_isolation')")
-    assert await store.write(isolation) == [("read committed",)]
+    timeout = "SELECT current_setting('statement_timeout')"
+    idle = Statement("SELECT current_setting('tcp_keepalives_idle')")
+    isolation = "SELECT current_setting('transaction_isolation')"
+    async with open_store(postgres_url, timeout_ms=7_000) as store:
+        assert await store.read(Statement(timeout)) == [("7s",)]
+        assert await store.read(idle) == [("30",)]
+    async with open_store(pooled_url, timeout_ms=7_000) as pooled:
+        assert await pooled.write(do(timeout)) == [("7s",)]
+        assert await pooled.write(do(isolation)) == [("read committed",)]
 
 
-async def test_a_connection_counts_as_in_use_until_its_change_is_made(
+async def test_a_connection_is_in_use_until_its_change_is_made_and_the_last_is_used_next(
     store: PostgresStore,
 ) -> None:
     def count_connections() -> Unit[int]:
@@ -163,9 +137,6 @@ async def test_a_connection_counts_as_in_use_until_its_change_is_made(
 
     assert await store.write(count_connections()) == 1
     assert store.connections_in_use == 0
-
-
-async def test_the_connection_used_last_is_used_next(store: PostgresStore) -> None:
     opened = await asyncio.gather(store.read(PID), store.read(PID))
     assert opened[0] != opened[1]
     last, *next_ones = [await store.read(PID) for _ in range(3)]
@@ -176,17 +147,24 @@ async def test_the_connection_used_last_is_used_next(store: PostgresStore) -> No
 async def test_without_a_server_requests_are_refused_until_it_is_back(
     own_server: PostgresServer, own_url: str, mode: str
 ) -> None:
-    async with open_store(own_url) as store:
+    async with open_store(own_url) as store, open_store(own_url) as never_connected:
         await asyncio.gather(*(store.write(create_pet(BELLA)) for _ in range(10)))
         if mode == "kill":
             own_server.kill()
         else:
             own_server.stop(mode)
-        await assert_all_is_refused(store)
+        for each in 2 * (store, never_connected):
+            with pytest.raises(Unavailable):
+                await each.write(create_pet(BELLA))
+            with pytest.raises(Unavailable):
+                await count_pets(each)
+            with pytest.raises(Unavailable):
+                await each.check()
         own_server.start()
         await store.check()
         assert await count_pets(store) == 10
-        await store.write(create_pet(BELLA))
+        for each in (store, never_connected):
+            await each.write(create_pet(BELLA))
 
 
 async def test_while_the_server_hangs_requests_are_refused_until_it_resumes(
@@ -218,22 +196,11 @@ async def test_a_store_closes_while_the_server_hangs(
             await store.close()
 
 
-async def test_a_store_waits_for_a_server_that_has_not_started(
-    own_server: PostgresServer, own_url: str
-) -> None:
-    own_server.stop()
-    async with open_store(own_url) as store:
-        await assert_all_is_refused(store)
-        own_server.start()
-        await store.write(create_pet(BELLA))
-
-
-@pytest.mark.parametrize("pause", [0, 0.1])
 async def test_broken_connections_are_replaced(
-    postgres: PostgresServer, store: PostgresStore, pause: float
+    postgres: PostgresServer, store: PostgresStore
 ) -> None:
     """Whether the store has noticed or not."""
-    for _ in range(3):
+    for pause in (0, 0, 0.1):
         await asyncio.gather(*(store.write(create_pet(BELLA)) for _ in range(10)))
         postgres.cut_connections()
         await asyncio.sleep(pause)
@@ -269,18 +236,6 @@ async def test_a_read_is_tried_at_most_twice(store: PostgresStore) -> None:
     await store.check()
 
 
-async def test_a_change_whose_connection_breaks_is_refused_and_not_made(
-    store: PostgresStore,
-) -> None:
-    def cut_off() -> Unit[None]:
-        yield from create_pet(BELLA)
-        yield Statement(TO_CUT)
-
-    with pytest.raises(Unavailable, match="terminating connection"):
-        await store.write(cut_off())
-    assert await count_pets(store) == 0
-
-
 def at_commit(action: str) -> str:
     """Return SQL after which ``action`` is done whenever a change to pets is committed."""
     return f"""
@@ -291,9 +246,15 @@ def at_commit(action: str) -> str:
     """
 
 
-async def test_a_change_interrupted_at_its_commit_is_refused_and_not_retried(
+async def test_a_change_whose_connection_breaks_is_refused_and_not_retried(
     postgres: PostgresServer, postgres_url: str, store: PostgresStore
 ) -> None:
+    def cut_off() -> Unit[None]:
+        yield from create_pet(BELLA)
+        yield Statement(TO_CUT)
+
+    with pytest.raises(Unavailable, match="terminating connection"):
+        await store.write(cut_off())
     name = database_name(postgres_url)
     postgres.sql(at_commit("pg_terminate_backend(pg_backend_pid())"), name)
     with pytest.raises(Unavailable, match="terminating connection"):
@@ -321,19 +282,13 @@ async def test_a_change_that_is_confirmed_too_late_is_refused_but_may_be_committ
     assert await count_pets(store) == 1
 
 
-async def test_a_change_that_takes_too_long_is_refused_and_not_made(
+async def test_a_change_that_takes_too_long_or_waits_for_a_lock_is_refused_and_not_made(
     short_timeout_store: PostgresStore, store: PostgresStore
 ) -> None:
     with pytest.raises(Unavailable, match="in time"):
         await short_timeout_store.write(slowly(20))
-    await short_timeout_store.write(create_pet(BELLA))
+    pet = await short_timeout_store.write(create_pet(BELLA))
     assert await count_pets(store) == 1
-
-
-async def test_a_change_that_waits_for_a_lock_is_refused_and_not_made_later(
-    short_timeout_store: PostgresStore, store: PostgresStore
-) -> None:
-    pet = await store.write(create_pet(BELLA))
     async with locked_by(store, "SELECT id FROM pets FOR UPDATE"):
         with pytest.raises(Unavailable, match="in time"):
             await short_timeout_store.write(do("UPDATE pets SET name = 'late'"))
@@ -375,7 +330,11 @@ async def test_a_server_at_its_connection_limit_refuses_changes(
     postgres.sql(
         f"CREATE ROLE lonely LOGIN CONNECTION LIMIT 1; GRANT ALL ON DATABASE {name} TO lonely"
     )
-    postgres.sql(ALL_RIGHTS.format("lonely"), name)
+    postgres.sql(
+        "GRANT ALL ON ALL TABLES IN SCHEMA public TO lonely;"
+        " GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO lonely",
+        name,
+    )
     async with open_store(postgres.url(name, "lonely"), connections=2) as store:
         # If both connected at once, the server might count both and refuse both.
         await store.write(create_pet(BELLA))
@@ -400,39 +359,6 @@ async def test_a_read_only_server_refuses_changes_until_it_is_writable(
     with pytest.raises(Unavailable, match="read-only"):
         await store.write(do("DELETE FROM pets"))  # on a connection of before
     await store.write(create_pet(BELLA))
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM clerk", "permission denied for table"),
-        ("DROP TABLE pets, api_key_revision", "relation .* does not exist"),
-    ],
-)
-async def test_revoked_privileges_are_an_error_of_the_server(
-    postgres: PostgresServer, postgres_url: str, change: str, reason: str
-) -> None:
-    name = database_name(postgres_url)
-    if not postgres.sql("SELECT 1 FROM pg_roles WHERE rolname = 'clerk'"):
-        postgres.sql("CREATE ROLE clerk LOGIN")
-    postgres.sql(ALL_RIGHTS.format("clerk"), name)
-    async with open_store(postgres.url(name, "clerk")) as store:
-        await store.write(create_pet(BELLA))
-        await store.check()
-        postgres.sql(change, name)
-        for refused in (store.check(), count_pets(store), store.write(create_pet(BELLA))):
-            with pytest.raises(Unavailable, match=reason):
-                await refused
-    postgres.sql("DROP OWNED BY clerk", name)
-
-
-async def test_any_error_of_the_server_is_reported_with_its_sqlstate(
-    store: PostgresStore,
-) -> None:
-    for condition in CONDITIONS:
-        failing = f"DO 'BEGIN RAISE $${condition}$$ USING ERRCODE = $${condition}$$; END'"
-        with pytest.raises(Unavailable, match=rf"{condition} \(SQLSTATE [0-9A-Z]{{5}}\)$"):
-            await store.write(do(failing))
 
 
 async def test_one_of_two_deadlocked_units_is_refused(store: PostgresStore) -> None:
@@ -460,58 +386,54 @@ async def test_one_of_two_deadlocked_units_is_refused(store: PostgresStore) -> N
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["NoneType", "Unavailable"]
 
 
-async def test_a_unit_can_catch_a_duplicate_value_and_raise_a_conflict(
+async def test_a_unit_may_raise_after_a_duplicate_value_and_commits_nothing_if_it_goes_on(
     store: PostgresStore,
 ) -> None:
-    def unit() -> Unit[None]:
+    def unit(*, raises: bool) -> Unit[str]:
         yield Statement("INSERT INTO categories (name, name_key) VALUES ('a', 'a')")
         try:
             yield Statement("INSERT INTO categories (name, name_key) VALUES ('b', 'a')")
         except Duplicate as error:
-            msg = "taken"
-            raise Conflict(msg) from error
-
-    with pytest.raises(Conflict, match="taken"):
-        await store.write(unit())
-    assert await store.read(Statement("SELECT * FROM categories")) == []
-
-
-async def test_a_unit_that_swallows_a_failure_is_not_committed(store: PostgresStore) -> None:
-    def unit() -> Unit[str]:
-        yield Statement("INSERT INTO categories (name, name_key) VALUES ('a', 'a')")
-        try:
-            yield Statement("INSERT INTO categories (name, name_key) VALUES ('b', 'a')")
-        except Duplicate:
-            yield from ()
+            if raises:
+                msg = "taken"
+                raise Conflict(msg) from error
         return "done"
 
+    with pytest.raises(Conflict, match="taken"):
+        await store.write(unit(raises=True))
     with pytest.raises(InternalError, match="continued after"):
-        await store.write(unit())
+        await store.write(unit(raises=False))
     assert await store.read(Statement("SELECT * FROM categories")) == []
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
+async def test_any_error_of_the_server_is_reported_with_its_sqlstate(store: PostgresStore) -> None:
+    for condition in (
+        "connection_failure",
+        "data_corrupted",
+        "disk_full",
+        "duplicate_prepared_statement",
+        "idle_in_transaction_session_timeout",
+        "invalid_sql_statement_name",
+        "io_error",
+        "division_by_zero",
+        "lock_not_available",
+        "object_not_in_prerequisite_state",
+        "serialization_failure",
+    ):
+        failing = f"DO 'BEGIN RAISE $${condition}$$ USING ERRCODE = $${condition}$$; END'"
+        with pytest.raises(Unavailable, match=rf"{condition} \(SQLSTATE [0-9A-Z]{{5}}\)$"):
+            await store.write(do(failing))
+    for wrong in (
         *(Statement("SELECT id FROM pets WHERE id = ?1", (value,)) for value in ("one", 2**63)),
         Statement("SELECT colour FROM pets"),
-    ],
-)
-async def test_a_statement_that_the_server_refuses_is_reported_with_its_sqlstate(
-    store: PostgresStore, wrong: Statement
-) -> None:
-    for refused in (store.read(wrong), store.write(do(wrong.sql, *wrong.parameters))):
-        with pytest.raises(Unavailable, match="SQLSTATE"):
-            await refused
-    await store.write(create_pet(BELLA))
-
-
-async def test_a_duplicate_value_that_a_unit_does_not_catch_is_refused(
-    store: PostgresStore,
-) -> None:
+    ):
+        for refused in (store.read(wrong), store.write(do(wrong.sql, *wrong.parameters))):
+            with pytest.raises(Unavailable, match="SQLSTATE"):
+                await refused
     insert = "INSERT INTO categories (name, name_key) VALUES ('a', 'a'), ('b', 'a')"
     with pytest.raises(Unavailable, match="duplicate key value"):
         await store.write(do(insert))
+    await store.write(create_pet(BELLA))
 
 
 async def test_a_publication_of_all_tables_hinders_no_change(
@@ -556,3 +478,32 @@ async def test_an_error_from_an_undeclared_pooler_says_how_to_declare_it(
             ]
     assert {type(outcome) for outcome in outcomes} == {Unavailable}
     assert re.match(f"the database is not available: {reason}", str(outcomes[0]))
+
+
+@pytest.mark.parametrize("end", [Way.cut, Way.forget])
+async def test_no_request_fails_after_a_firewall_has_ended_or_forgotten_idle_connections(
+    end: Callable[[Way], None],
+    postgres: PostgresServer,
+    postgres_url: str,
+    redis: RedisServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.WARNING)
+    bella = {"name": "Bella", "categoryId": 1}
+    async with way_to(postgres.port) as database, way_to(redis.port) as limits:
+        url = postgres_url.replace(str(postgres.port), database.url.rpartition(":")[2])
+        # In between, no background work uses the connections.
+        quiet: dict[str, Any] = {"key_refresh_seconds": 3600, "limits_save_seconds": 3600}
+        async with running_service(url, redis=limits.url, **quiet) as service:
+            token = (await service.issue()).token
+            for idle, (method, path) in enumerate(2 * [("POST", "/v1/pets"), ("GET", "/v1/pets")]):
+                moment = monotonic() + 31 * idle
+                monkeypatch.setattr(f"{postgres_connection.__name__}.monotonic", lambda m=moment: m)
+                calls = [service.request(method, path, token, json=bella) for _ in range(10)]
+                statuses = {each.status_code for each in await asyncio.gather(*calls)}
+                assert statuses <= {200, 201}
+                end(database)
+                if end is Way.cut:  # the kernel keeps those of Redis alive
+                    end(limits)
+    assert "Redis" not in caplog.text

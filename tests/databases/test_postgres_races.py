@@ -5,6 +5,7 @@ import random
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from petstore.databases.schema import prune_all
 from petstore.errors import (
     CategoryInUse,
     CategoryNameTaken,
+    Conflict,
     IllegalTransition,
     LastAdministrator,
     LoginTaken,
@@ -110,22 +112,6 @@ async def counted(store: PostgresStore) -> Counter[Any]:
 async def inventory(store: PostgresStore) -> Counter[Any]:
     found = await pets.get_inventory(store)
     return Counter(available=found.available, pending=found.pending, sold=found.sold)
-
-
-async def test_only_one_of_many_buyers_gets_the_pet(
-    stores: list[PostgresStore], clock: ManualClock
-) -> None:
-    pet = await stores[0].write(create_pet(BELLA))
-    attempts = [
-        store.write(lingering(orders.place_order(Change(clock()), OrderCreate(pet.id))))
-        for store in stores * 10
-    ]
-    outcomes = await outcomes_of(*attempts)
-    assert Counter(map(type, outcomes)) == {
-        Order: 1,
-        PetNotAvailable: 29,
-    }
-    assert len(await all_orders(stores[0])) == 1
 
 
 async def test_a_pet_is_either_deleted_or_ordered(
@@ -411,45 +397,6 @@ async def test_a_new_idempotency_record_is_not_deleted_with_the_old_one(
         clock.advance(2 * DAY // SECOND)
 
 
-async def test_processes_that_prune_at_once_delete_everything_expired(
-    stores: list[PostgresStore], clock: ManualClock, key: Caller
-) -> None:
-    await stores[0].write(
-        do(
-            "INSERT INTO idempotency_records"
-            " SELECT ?1, 'key ' || n, '', '', n FROM generate_series(1, 5000) n",
-            key.id,
-        )
-    )
-    pruning = [prune_all(store, clock, DAYS_KEPT) for store in stores * 2]
-    assert kinds(await outcomes_of(*pruning)) == set()
-    await prune_all(stores[0], clock, DAYS_KEPT)
-    assert await stores[0].read(Statement("SELECT * FROM idempotency_records")) == []
-
-
-async def test_a_lapsed_order_is_cancelled_once_by_many_processes(
-    stores: list[PostgresStore], clock: ManualClock
-) -> None:
-    """The next buyer keeps the pet that one process freed, though others come late to it."""
-    store = stores[0]
-    for _ in range(5):
-        reserved = [await store.write(create_pet(BELLA)) for _ in range(20)]
-        for pet in reserved:
-            await store.write(
-                orders.place_order(Change(clock(), reservation_minutes=1), OrderCreate(pet.id))
-            )
-        clock.advance(61)
-        lapsing = [Reservations(store, clock).refresh() for store in stores]
-
-        ordering = [order_once_free(store, pet.id, clock) for pet in reserved]
-        assert kinds(await outcomes_of(*lapsing, *ordering)) == set()
-    assert {pet.status for pet in (await all_pets(store)).values()} == {"pending"}
-    assert Counter(order.status for order in await all_orders(store)) == {
-        "cancelled": 100,
-        "placed": 100,
-    }
-
-
 async def test_concurrent_units_cancel_a_lapsed_order_once_without_a_deadlock(
     stores: list[PostgresStore], clock: ManualClock
 ) -> None:
@@ -550,3 +497,90 @@ async def test_leasing_skips_a_webhook_that_another_process_has_locked(
     change = "UPDATE webhooks SET failures = 1 WHERE id = 1"
     with postgres.transaction(database_name(postgres_url), change):
         assert await store.write(take_leases("me", webhooks, clock())) == {2}
+
+
+NAMES = [f"category {number}" for number in range(6)]
+
+
+def any_change(chance: random.Random, clock: ManualClock) -> Unit[Any]:
+    """Return a change of one of the few pets, orders and categories that everybody wants."""
+    now, late = Change(clock(), strict_categories=True), Change(0)
+    pet_id, order_id, category_id = (chance.randint(1, last) for last in (30, 60, 8))
+    patches = [
+        PetPatch(status="available"),
+        PetPatch(status="pending"),
+        PetPatch(status="sold"),
+        PetPatch(category_id=category_id),
+        PetPatch(name=f"Rex {category_id}"),
+    ]
+    moves = [OrderPatch(status="approved"), OrderPatch(status="delivered")]
+    moves += [OrderPatch(status="cancelled")]
+    reserving = Change(clock(), reservation_minutes=chance.randint(0, 1))
+    name = chance.choice(NAMES)
+    return chance.choice(
+        [
+            create_pet(NewPet("Rex", category_id, "available"), strict_categories=True),
+            *2 * [pets.update_pet(now, pet_id, chance.choice(patches))],
+            pets.delete_pet(now, pet_id),
+            *2 * [orders.place_order(reserving, OrderCreate(pet_id))],
+            *2 * [orders.update_order(late, order_id, chance.choice(moves))],
+            orders.cancel_order(late, order_id),
+            create_category(CategoryCreate(name)),
+            update_category(category_id, CategoryPatch(name=name)),
+            delete_category(category_id),
+        ]
+    )
+
+
+def done_or_in_conflict(unit: Unit[Any]) -> Unit[bytes]:
+    try:
+        yield from unit
+    except Conflict:
+        return b"conflict"
+    return b"done"
+
+
+async def make_changes(
+    number: int, store: PostgresStore, clock: ManualClock, key: Caller
+) -> list[Exception]:
+    """Make many changes, and return the errors that are not the caller's own."""
+    chance, faults = random.Random(number), list[Exception]()  # noqa: S311 - the same each time
+    retries, reservations = SafeRetries(store, clock), Reservations(store, clock)
+    for _ in range(40):
+        unit, way = any_change(chance, clock), chance.randrange(8)
+        try:
+            if way == 0:
+                attempt = Attempt(key, f"{chance.randint(1, 40)}", b"request")
+                await retries.once(attempt, done_or_in_conflict(unit))
+            elif way == 1:
+                clock.advance(5)
+                await reservations.refresh()
+            else:
+                await store.write(lingering(unit) if way == 2 else unit)
+        except PetstoreError as error:
+            if error.status >= 500:
+                faults.append(error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the test shows it
+            faults.append(error)
+    return faults
+
+
+async def test_concurrent_operations_never_fail_and_leave_the_store_consistent(
+    stores: list[PostgresStore], clock: ManualClock, key: Caller
+) -> None:
+    store = stores[0]
+    for name in NAMES[:3]:
+        await store.write(create_category(CategoryCreate(name)))
+    for number in range(8):
+        await store.write(create_pet(NewPet("Bella", number % 3 + 1, "available")))
+    callers = [make_changes(number, stores[number % 3], clock, key) for number in range(24)]
+    assert [*chain.from_iterable(await asyncio.gather(*callers))] == []
+    found = await all_pets(store)
+    held = Counter(
+        order.pet_id for order in await all_orders(store) if order.status in ("placed", "approved")
+    )
+    assert set(held.values()) <= {1}
+    assert dict.fromkeys(held, "pending") == {pet_id: found[pet_id].status for pet_id in held}
+    registered = {row[0] for row in await store.read(Statement("SELECT id FROM categories"))}
+    assert {pet.category_id for pet in found.values()} <= registered
+    assert await inventory(store) == await counted(store)

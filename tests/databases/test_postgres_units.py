@@ -64,10 +64,6 @@ def add_categories(store: PostgresStore, *names: str) -> asyncio.Future[list[Any
     return asyncio.gather(*added, return_exceptions=True)
 
 
-def accept(pet: Pet) -> None:
-    """Check nothing."""
-
-
 def locked_categories(postgres: PostgresServer, url: str) -> AbstractContextManager[None]:
     """Let every change of categories wait until the block ends."""
     return postgres.transaction(database_name(url), "LOCK TABLE categories")
@@ -92,41 +88,36 @@ async def names(store: PostgresStore) -> list[str]:
     return [name for (name,) in await store.read(Statement("SELECT name FROM pets ORDER BY id"))]
 
 
-async def test_a_pet_and_its_event_are_one_statement_without_a_transaction_around_it(
+async def test_a_pet_is_added_changed_and_deleted_together_with_its_event(
     store: PostgresStore, postgres: PostgresServer
 ) -> None:
     log = Log(postgres)
     pet = await store.write(add())
-    assert log.first_words() == ["SELECT nextval", "WITH statement_0"]
-    assert await events(store) == [f"pet/{pet.id}"]
-
-
-async def test_pets_that_are_added_at_once_take_their_ids_together(
-    store: PostgresStore, postgres: PostgresServer
-) -> None:
-    log = Log(postgres)
-    pets = await asyncio.gather(*(store.write(add(f"{number}")) for number in range(8)))
-    assert [pet.id for pet in pets] == [*range(1, 9)]
-    assert await names(store) == [f"{number}" for number in range(8)]
-    assert log.first_words().count("SELECT nextval") == 1
-
-
-async def test_pets_that_are_added_at_once_share_a_transaction(
-    store: PostgresStore, postgres: PostgresServer
-) -> None:
-    log = Log(postgres)
-    pets = await asyncio.gather(*(store.write(add(f"{number}")) for number in range(8)))
-    assert await store.read(Statement("SELECT count(DISTINCT transaction) FROM events_outbox")) == [
-        (1,)
+    assert log.first_words() == ["SELECT nextval", "WITH statement_0"]  # and no transaction
+    log, change = Log(postgres), Change(NOW, check=lambda _: None)
+    await store.write(update_pet(change, pet.id, PetPatch(category_id=2)))
+    await store.write(delete_pet(change, pet.id))
+    assert log.first_words() == [
+        *("BEGIN ISOLATION", "SELECT id", "SELECT id", "WITH statement_0", "COMMIT"),
+        *("BEGIN ISOLATION", "SELECT id", "SELECT id", "SELECT id", "WITH statement_0", "COMMIT"),
     ]
-    assert await events(store) == [f"pet/{pet.id}" for pet in pets]
-    assert "COMMIT" not in log.first_words()
+    assert await events(store) == [f"pet/{pet.id}"] * 3
+    assert await names(store) == []
 
 
-async def test_pets_that_are_read_at_once_share_a_query(
+async def test_pets_that_are_added_at_once_share_a_transaction_and_pets_read_at_once_a_query(
     store: PostgresStore, postgres: PostgresServer
 ) -> None:
-    pets = await asyncio.gather(*(store.write(add(f"{number}")) for number in range(8)))
+    log, numbers = Log(postgres), [f"{number}" for number in range(8)]
+    pets = await asyncio.gather(*(store.write(add(number)) for number in numbers))
+    words = log.first_words()
+    assert words.count("SELECT nextval") == 1
+    assert "COMMIT" not in words
+    assert [pet.id for pet in pets] == [*range(1, 9)]
+    assert await names(store) == numbers
+    assert await events(store) == [f"pet/{pet.id}" for pet in pets]
+    transactions = Statement("SELECT count(DISTINCT transaction) FROM events_outbox")
+    assert await store.read(transactions) == [(1,)]
     log = Log(postgres)
     assert await asyncio.gather(*(get_pet(store, pet.id) for pet in pets)) == pets
     assert log.first_words().count("SELECT id") == 2  # the first of them was alone
@@ -239,21 +230,6 @@ async def test_what_is_acknowledged_while_connections_are_lost_is_in_the_feed_on
     assert [event.sequence for event in page.events] == [*range(1, len(pets) + 1)]
 
 
-async def test_a_pet_is_changed_and_deleted_together_with_its_event(
-    store: PostgresStore, postgres: PostgresServer
-) -> None:
-    pet = await store.write(add())
-    log = Log(postgres)
-    await store.write(update_pet(Change(NOW, check=accept), pet.id, PetPatch(category_id=2)))
-    await store.write(delete_pet(Change(NOW, check=accept), pet.id))
-    assert log.first_words() == [
-        *("BEGIN ISOLATION", "SELECT id", "SELECT id", "WITH statement_0", "COMMIT"),
-        *("BEGIN ISOLATION", "SELECT id", "SELECT id", "SELECT id", "WITH statement_0", "COMMIT"),
-    ]
-    assert await events(store) == [f"pet/{pet.id}"] * 3
-    assert await names(store) == []
-
-
 async def test_a_recorded_response_is_written_with_the_pet_and_its_event(
     store: PostgresStore, postgres: PostgresServer
 ) -> None:
@@ -274,62 +250,41 @@ async def test_a_recorded_response_is_written_with_the_pet_and_its_event(
     assert await events(store) == ["pet/1"]
 
 
-async def test_what_waits_runs_before_a_statement_that_may_not(store: PostgresStore) -> None:
+async def test_what_waits_runs_in_order_and_before_a_statement_that_may_not(
+    store: PostgresStore,
+) -> None:
     def unit() -> Unit[list[Any]]:
         yield from add("first")
         before = yield Statement("SELECT name FROM pets")
         yield from add("second")
         after = yield Statement("SELECT name FROM pets ORDER BY id")
         yield from add("third")
+        for number in range(4, 31):
+            yield record(NOW, NewEvent("pet.updated", f"pet/{number}", {}))
         return [before, after]
 
     assert await store.write(unit()) == [[("first",)], [("first",), ("second",)]]
     assert await names(store) == ["first", "second", "third"]
-    assert await events(store) == ["pet/1", "pet/2", "pet/3"]
-
-
-async def test_events_of_one_unit_stay_in_order(store: PostgresStore) -> None:
-    def unit() -> Unit[None]:
-        for number in range(1, 31):
-            yield record(NOW, NewEvent("pet.updated", f"pet/{number}", {}))
-
-    await store.write(unit())
     assert await events(store) == [f"pet/{number}" for number in range(1, 31)]
 
 
-async def test_a_unit_that_raises_leaves_nothing_of_what_waited(store: PostgresStore) -> None:
-    def refused_at_once() -> Unit[None]:
-        yield from add()
-        raise KeyError
-
-    def refused_later() -> Unit[None]:
-        yield from add()
-        yield Statement("SELECT 1")
-        yield from add()
-        raise KeyError
-
-    for unit in (refused_at_once, refused_later):
-        with pytest.raises(KeyError):
-            await store.write(unit())
-    assert await names(store) == []
-    assert await events(store) == []
-
-
-async def test_a_statement_that_waited_and_fails_undoes_its_unit(store: PostgresStore) -> None:
-    def unit(*before: str) -> Unit[None]:
+async def test_a_unit_that_raises_or_fails_leaves_nothing_of_what_waited(
+    store: PostgresStore,
+) -> None:
+    def unit(*before: str, is_raised: bool = False) -> Unit[None]:
         for sql in before:
+            yield from add()
             yield Statement(sql)
         yield from add()
+        if is_raised:
+            raise KeyError
         yield from add_category("Dogs")
 
     await store.write(unit())
     for statements in ((), ("SELECT 1",)):
+        with pytest.raises(KeyError):
+            await store.write(unit(*statements, is_raised=True))
         with pytest.raises(Unavailable, match="duplicate key value"):
             await store.write(unit(*statements))
     assert await names(store) == ["Bella"]
     assert await events(store) == ["pet/1"]
-
-
-async def test_the_server_keeps_idle_connections_alive(store: PostgresStore) -> None:
-    (setting,) = await store.read(Statement("SELECT current_setting('tcp_keepalives_idle')"))
-    assert setting == ("30",)

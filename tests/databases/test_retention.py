@@ -17,7 +17,7 @@ from support.full_stores import PETS
 from support.history import events_after, published
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
-from support.retention import DAYS_KEPT
+from support.retention import DAYS_KEPT, prune_table
 from support.stores import do, open_store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
@@ -31,32 +31,13 @@ async def key(store: Store, clock: ManualClock) -> Caller:
     return await issue_stored(store, clock)
 
 
-async def pruned(
-    store: Store,
-    clock: ManualClock,
-    *,
-    event_days: int = DAYS_KEPT["event_days"],
-    admin_event_days: int = DAYS_KEPT["admin_event_days"],
-    history_days: int = DAYS_KEPT["history_days"],
-) -> None:
-    await prune_all(
-        store,
-        clock,
-        {
-            "event_days": event_days,
-            "admin_event_days": admin_event_days,
-            "history_days": history_days,
-        },
-    )
+async def pruned(store: Store, clock: ManualClock, **days: int) -> None:
+    await prune_all(store, clock, {**DAYS_KEPT, **days})
 
 
 async def column(store: Store, table: str, name: str) -> list[Any]:
     rows = await store.read(Statement(f"SELECT {name} FROM {table} ORDER BY {name}"))  # noqa: S608
     return [value for (value,) in rows]
-
-
-def rotated(key: Caller, now: int, grace: int = 0) -> Unit[Any]:
-    return rotate_key(key.id, grace, ME.at(now))
 
 
 def used(key: Caller, first: int, last: int) -> Unit[None]:
@@ -76,7 +57,8 @@ async def test_events_are_kept_for_the_days_of_the_setting(
     clock.now += 1
     await pruned(store, clock, event_days=8)
     assert len(await events_after(store)) == 2 * len(PETS)
-    await pruned(store, clock, event_days=7)
+    await store.write(prune_table("events", clock.now - 7 * DAY))
+    assert await store.read(Statement("SELECT * FROM feed_start")) == [(1, len(PETS) + 1)]
     assert [event.sequence for event in await events_after(store)] == list(
         range(len(PETS) + 1, 2 * len(PETS) + 1)
     )
@@ -86,9 +68,9 @@ async def test_events_of_keys_are_kept_for_the_days_of_their_own_setting(
     store: Store, clock: ManualClock, key: Caller
 ) -> None:
     await store.write(create_pets(PETS[:1]))
-    await store.write(rotated(key, NOW + DAY))
+    await store.write(rotate_key(key.id, 0, ME.at(NOW + DAY)))
     await store.write(create_pets(PETS[:1], now=NOW + DAY))
-    await store.write(rotated(key, NOW + 2 * DAY))
+    await store.write(rotate_key(key.id, 0, ME.at(NOW + 2 * DAY)))
     await published(store)
     clock.now = NOW + 100 * DAY + 1
     for days, kept in ((730, [1, 3, 4, 5]), (100, [3, 4, 5]), (99, [4, 5])):
@@ -100,8 +82,8 @@ async def test_events_of_keys_are_kept_for_the_days_of_their_own_setting(
 async def test_only_tokens_that_ended_long_ago_are_deleted(
     store: Store, clock: ManualClock, key: Caller
 ) -> None:
-    grace = await store.write(rotated(key, NOW))
-    await store.write(rotated(key, NOW, grace=100 * DAY))
+    grace = await store.write(rotate_key(key.id, 0, ME.at(NOW)))
+    await store.write(rotate_key(key.id, 100 * DAY, ME.at(NOW)))
     clock.now = NOW + 100 * DAY
     await pruned(store, clock, history_days=100)
     assert len(await column(store, "api_key_tokens", "digest")) == 3
@@ -123,24 +105,19 @@ async def test_the_usage_of_a_key_is_kept_for_the_days_of_the_setting(
     assert await column(store, "usage", "day") == list(range(today - 100, today + 1))
 
 
-async def test_with_0_days_histories_are_kept_forever(
+async def test_with_0_days_histories_are_kept_forever_and_orders_and_pets_always(
     store: Store, clock: ManualClock, key: Caller
 ) -> None:
     await store.write(used(key, 0, 3))
-    await store.write(rotated(key, NOW))
-    clock.now += 36_500 * DAY
-    await pruned(store, clock, history_days=0)
-    assert await column(store, "usage", "day") == [0, 1, 2]
-    assert len(await column(store, "api_key_tokens", "digest")) == 2
-
-
-async def test_orders_and_pets_are_never_pruned(store: Store, clock: ManualClock) -> None:
+    await store.write(rotate_key(key.id, 0, ME.at(NOW)))
     await store.write(create_pets(PETS))
     await store.write(
         do("INSERT INTO orders (pet_id, status, placed_at) VALUES (1, 'delivered', ?1)", NOW)
     )
     clock.now += 36_500 * DAY
-    await pruned(store, clock)
+    await pruned(store, clock, history_days=0)
+    assert await column(store, "usage", "day") == [0, 1, 2]
+    assert len(await column(store, "api_key_tokens", "digest")) == 2
     assert len(await column(store, "pets", "id")) == len(PETS)
     assert len(await column(store, "orders", "id")) == 1
 

@@ -6,13 +6,12 @@ from pathlib import Path
 import pytest
 
 from petstore.backends import store_at
-from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
+from petstore.clock import DAY, MINUTE, SECOND
 from petstore.databases.schema import TABLES, TABLES_BY_NAME
 from support.full_stores import columns_of, query
 
 pytestmark = pytest.mark.each_database
 
-OF_THE_DATABASE = {"petstore_schema", "sqlite_sequence"}
 KEYS = {
     "sqlite": (
         "SELECT t.name, c.name FROM sqlite_schema t, pragma_table_info(t.name) c"
@@ -35,8 +34,6 @@ REFERENCES = {
         " WHERE contype = 'f' AND connamespace = 'public'::regnamespace"
     ),
 }
-UNITS: dict[str, Milliseconds] = {"minutes": MINUTE, "hours": 60 * MINUTE, "days": DAY}
-KEPT = re.compile(r"\| [^|]+ \| `(\w+)` \| (?:`--([a-z-]+)`|(\d+) (\w+))")
 
 
 @pytest.fixture
@@ -45,24 +42,20 @@ def migrated(address: str) -> str:
     return address
 
 
-def test_every_table_of_a_database_is_in_the_list(migrated: str, database_kind: str) -> None:
+def test_the_list_has_every_table_its_primary_key_and_columns_that_exist(
+    migrated: str, database_kind: str
+) -> None:
+    columns = columns_of(migrated)
     expected = set(TABLES_BY_NAME) - ({"events_outbox"} if database_kind == "sqlite" else set())
-    assert set(columns_of(migrated)) - OF_THE_DATABASE == expected
-
-
-def test_every_table_has_a_primary_key(migrated: str, database_kind: str) -> None:
+    assert set(columns) - {"petstore_schema", "sqlite_sequence"} == expected
     keys: dict[str, tuple[str, ...]] = {}
     for table, column in query(migrated, KEYS[database_kind]):
         keys[table] = (*keys.get(table, ()), column)
-    assert set(columns_of(migrated)) - {"sqlite_sequence"} == set(keys)
+    assert set(columns) - {"sqlite_sequence"} == set(keys)
     listed = {table.name: table.key for table in TABLES if table.is_copied}
     assert {table: key for table, key in keys.items() if table in listed} == listed
-
-
-def test_every_column_of_the_list_exists(migrated: str) -> None:
-    columns = columns_of(migrated)
-    named = {table.name: {*table.key, *filter(None, [table.time])} for table in TABLES}
-    assert [name for name in columns.keys() & named if not named[name] <= set(columns[name])] == []
+    times = {table.name: table.time for table in TABLES if table.time}
+    assert [name for name, time in times.items() if time not in columns[name]] == []
 
 
 def test_a_referenced_table_is_copied_before_the_one_that_refers_to_it(
@@ -76,8 +69,10 @@ def test_a_referenced_table_is_copied_before_the_one_that_refers_to_it(
 
 def test_the_documentation_says_how_long_each_table_is_kept() -> None:
     page = Path(__file__).parents[2] / "docs/operating.md"
+    row = re.compile(r"\| [^|]+ \| `(\w+)` \| (?:`--([a-z-]+)`|(\d+) (\w+))")
+    units = {"minutes": MINUTE, "hours": 60 * MINUTE, "days": DAY}
     documented = {
-        table: setting.replace("-", "_") if setting else int(number) * UNITS[unit]
-        for table, setting, number, unit in KEPT.findall(page.read_text("utf-8"))
+        table: setting.replace("-", "_") if setting else int(number) * units[unit]
+        for table, setting, number, unit in row.findall(page.read_text("utf-8"))
     }
     assert documented == {table.name: table.kept_for for table in TABLES if table.time}

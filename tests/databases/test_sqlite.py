@@ -1,8 +1,10 @@
-"""How the SQLite store commits: in groups, synced, and always before the response."""
+"""How the SQLite store commits, and a file that is locked, full, slow, damaged or gone."""
 
 import asyncio
 import threading
+import time
 from pathlib import Path
+from typing import NamedTuple
 
 import apsw
 import pytest
@@ -12,19 +14,28 @@ from petstore.databases.sqlite import SqliteStore
 from petstore.errors import Unavailable
 from petstore.pets.model import PETS, NewPet, Pet
 from petstore.time_slices import TimeSlices
-from support.changes import create_pet
+from support.changes import create_pet, create_pets
 from support.memory_folder import folder_in_memory
 from support.other_processes import EndlessWriter
-from support.rows import select_pets
-from support.stores import do, locked, open_store
+from support.rows import select_pet, select_pets
+from support.stores import do, impatient, locked, open_store
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
 BELLA = NewPet("Bella", 1)
+LONG = NewPet("x" * 255, 1)
 MANY_LONG_NAMES = (
     "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)"
     " INSERT INTO pets (name, category_id) SELECT printf('%0250d', i), 1 FROM n"
 )
+
+
+async def count_pets(store: SqliteStore) -> int:
+    return len(await store.read(select_pets(100_000)))
+
+
+# How changes are committed
 
 
 def commits_in_wal(database: Path) -> int:
@@ -39,19 +50,24 @@ def commits_in_wal(database: Path) -> int:
     return sum(frame[4:8] != bytes(4) and frame[8:16] == wal[16:24] for frame in frames)
 
 
-async def test_one_change_is_one_commit(store: SqliteStore, database: Path) -> None:
+async def test_one_change_is_one_commit_and_concurrent_changes_share_commits(
+    store: SqliteStore, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("petstore.databases.sqlite_commits._GROUP_SECONDS", 60)
     await store.write(create_pet(BELLA))
     before = commits_in_wal(database)
     await store.write(create_pet(BELLA))
     assert commits_in_wal(database) == before + 1
-
-
-async def test_concurrent_changes_share_commits(store: SqliteStore, database: Path) -> None:
-    await store.write(create_pet(BELLA))
-    before = commits_in_wal(database)
     pets = await asyncio.gather(*(store.write(create_pet(BELLA)) for _ in range(600)))
-    assert commits_in_wal(database) == before + 3
-    assert [pet.id for pet in pets] == list(range(2, 602))
+    assert commits_in_wal(database) == before + 4
+    assert [pet.id for pet in pets] == list(range(3, 603))
+
+
+async def test_every_commit_is_synced_and_foreign_keys_are_enforced(store: SqliteStore) -> None:
+    settings = {"synchronous": 2, "journal_mode": "wal", "foreign_keys": 1}
+    settings["temp_store"] = 2  # so that savepoints write no file
+    for name, value in settings.items():
+        assert await store.write(do(f"PRAGMA {name}")) == [(value,)]
 
 
 async def test_others_run_between_the_statements_of_a_long_unit(store: SqliteStore) -> None:
@@ -116,17 +132,9 @@ async def test_the_version_changes_while_a_change_waits_for_the_lock(
         for _ in range(3):
             await asyncio.sleep(0)
         waiting = await store.version()
+        assert not writing.done()
     await writing
     assert len({before, waiting, await store.version()}) == 3
-
-
-async def test_every_commit_is_synced(store: SqliteStore) -> None:
-    assert await store.write(do("PRAGMA synchronous")) == [(2,)]
-    assert await store.write(do("PRAGMA journal_mode")) == [("wal",)]
-
-
-async def test_savepoints_write_no_file(store: SqliteStore) -> None:
-    assert await store.write(do("PRAGMA temp_store")) == [(2,)]
 
 
 async def test_a_wal_that_grew_during_a_long_read_is_truncated() -> None:
@@ -142,10 +150,6 @@ async def test_a_wal_that_grew_during_a_long_read_is_truncated() -> None:
             for _ in range(2):  # the first one brings the log into the database
                 await store.write(create_pet(BELLA))
             assert log.stat().st_size <= 16 * 1024 * 1024
-
-
-async def test_foreign_keys_are_enforced(store: SqliteStore) -> None:
-    assert await store.write(do("PRAGMA foreign_keys")) == [(1,)]
 
 
 async def test_the_statement_of_a_page_is_compiled_once(
@@ -165,12 +169,14 @@ async def test_the_statement_of_a_page_is_compiled_once(
     assert len(compiled) == first
 
 
-async def test_a_change_of_a_store_that_was_closed_is_refused_at_once(database: Path) -> None:
-    async with open_store(database) as store:
-        pass
+async def test_changes_and_reads_of_a_closed_store_are_refused_at_once(store: SqliteStore) -> None:
+    await store.close()
     with pytest.raises(Unavailable, match="the database is closed"):
         await store.write(create_pet(BELLA))
-    await store.close()
+    for refused in (store.read(select_pets(10)), store.version()):
+        with pytest.raises(Unavailable):
+            await refused
+    await store.open()
 
 
 def test_a_loop_that_ends_during_a_commit_leaves_the_store_to_another_one(database: Path) -> None:
@@ -204,3 +210,155 @@ async def test_kill_9_loses_nothing_that_was_acknowledged(database: Path) -> Non
         found = [PETS.read(row).id for row in rows]
         assert set(acknowledged) <= set(found)
         assert (await store.write(create_pet(NewPet("Oskar", 1)))).id > max(found)
+
+
+# A file that is locked, full, slow, damaged or gone: refused in time, never falsely done
+
+
+async def test_changes_that_wait_for_a_lock_are_refused_in_time_and_not_made_later(
+    store: SqliteStore, database: Path
+) -> None:
+    with locked(database, store):
+        started = time.monotonic()
+        outcomes = await asyncio.gather(
+            *(store.write(create_pet(BELLA)) for _ in range(300)), return_exceptions=True
+        )
+        assert time.monotonic() - started < 20
+    assert {type(outcome) for outcome in outcomes} == {Unavailable}
+    await store.write(do("SELECT 1"))
+    assert await count_pets(store) == 0
+    assert (await store.write(create_pet(BELLA))).id == 1
+
+
+async def test_a_change_that_takes_too_long_is_refused_in_time_and_not_made(
+    store: SqliteStore,
+) -> None:
+    def unit() -> Unit[None]:
+        while True:
+            yield from create_pet(BELLA)
+
+    with impatient(store), pytest.raises(Unavailable):
+        await store.write(unit())
+    assert (await store.write(create_pet(BELLA))).id == 1
+
+
+async def test_reads_do_not_wait_for_a_writer(store: SqliteStore, database: Path) -> None:
+    await store.write(create_pet(BELLA))
+    writer = apsw.Connection(str(database))
+    writer.execute("BEGIN IMMEDIATE; UPDATE pets SET name = 'unfinished'")
+    started = time.monotonic()
+    for _ in range(100):
+        ((_, name, *_),) = await store.read(select_pet(1))
+        assert name == "Bella"
+    assert time.monotonic() - started < 20
+    writer.close()
+
+
+async def test_on_a_full_disk_whole_groups_of_changes_are_refused_and_reads_succeed(
+    store: SqliteStore,
+) -> None:
+    await store.write(create_pet(LONG))
+    # The file grows no more: SQLite then fails as it does without space.
+    ((pages,),) = await store.write(do("PRAGMA page_count"))
+    await store.write(do(f"PRAGMA max_page_count = {pages}"))
+    outcomes = await asyncio.gather(
+        store.write(create_pet(BELLA)),
+        store.write(create_pets([LONG] * 1_000)),
+        store.write(create_pet(BELLA)),
+        return_exceptions=True,
+    )
+    assert [type(outcome) for outcome in outcomes] == [Unavailable] * 3
+    assert "full" in str(outcomes[0])
+    assert await count_pets(store) == 1
+    await store.write(do("PRAGMA max_page_count = 1000000"))
+    await store.write(create_pets([LONG] * 1_000))
+    assert await count_pets(store) == 1_001
+
+
+class SlowDisk(NamedTuple):
+    """A disk that is asked to commit, and responds once the test says so."""
+
+    is_asked: threading.Event
+    responds: threading.Event
+
+
+@pytest.fixture
+def slow_disk(connections: list[apsw.Connection], store: SqliteStore) -> SlowDisk:
+    """The disk of ``store``. A test names it first: it sees what ``store`` opens."""
+    del store
+    disk = SlowDisk(threading.Event(), threading.Event())
+
+    def commit() -> bool:
+        disk.is_asked.set()
+        return not disk.responds.wait(30)
+
+    connections[-2].set_commit_hook(commit)
+    return disk
+
+
+async def test_on_a_slow_disk_changes_are_refused_in_time_and_reads_succeed(
+    slow_disk: SlowDisk, store: SqliteStore
+) -> None:
+    with impatient(store):
+        first = asyncio.create_task(store.write(create_pet(BELLA)))
+        await eventually(slow_disk.is_asked.is_set)
+        started = time.monotonic()
+        for _ in range(2):
+            with pytest.raises(Unavailable, match="in time"):
+                await store.write(create_pet(NewPet("late", 1)))
+        assert time.monotonic() - started < 20
+        assert await count_pets(store) == 0
+        with pytest.raises(Unavailable, match="in time"):
+            await first
+    slow_disk.responds.set()
+    await store.write(create_pet(NewPet("after", 1)))
+    names = [row[1] for row in await store.read(select_pets(10))]
+    assert "late" not in names
+    assert names[-1] == "after"
+
+
+async def test_a_change_that_was_made_in_time_may_be_committed_after_its_deadline(
+    slow_disk: SlowDisk, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the caller would be refused, and the change made all the same."""
+    monkeypatch.setattr("petstore.databases.sqlite_commits._COMMIT_SECONDS", 60)
+    with impatient(store):
+        first = asyncio.create_task(store.write(create_pet(BELLA)))
+        await eventually(slow_disk.is_asked.is_set)
+        with pytest.raises(Unavailable, match="in time"):
+            await store.write(create_pet(NewPet("late", 1)))  # its deadline is later
+        assert not first.done()
+        slow_disk.responds.set()
+        assert (await first).id == 1
+
+
+async def test_no_write_of_a_failed_commit_succeeds(
+    connections: list[apsw.Connection], store: SqliteStore
+) -> None:
+    connections[-2].set_commit_hook(lambda: True)
+    outcomes = await asyncio.gather(
+        *(store.write(create_pet(BELLA)) for _ in range(3)), return_exceptions=True
+    )
+    assert all(isinstance(outcome, Exception) for outcome in outcomes)
+    assert await count_pets(store) == 0
+    connections[-2].set_commit_hook(None)
+    assert (await store.write(create_pet(BELLA))).id == 1
+
+
+async def test_a_missing_or_damaged_file_is_reported_as_unavailable(database: Path) -> None:
+    damaged = SqliteStore(database)
+    with pytest.raises(Unavailable):
+        await damaged.open()
+    assert not database.exists()
+    async with open_store(database) as store:
+        await store.write(create_pets([LONG] * 200))
+    content = database.read_bytes()
+    database.write_bytes(b"\xaa" * 4096 + content[4096:])
+    with pytest.raises(Unavailable, match="not a database"):
+        await damaged.open()
+    database.write_bytes(content[:4096] + b"\xaa" * 4096 + content[8192:])  # where the pets begin
+    await damaged.open()
+    for refused in (damaged.read(select_pets(100)), damaged.write(create_pet(BELLA))):
+        with pytest.raises(Unavailable, match="malformed"):
+            await refused
+    await damaged.close()

@@ -58,13 +58,6 @@ async def ids_without_log(database: Path) -> set[int]:
     return await ids_in(alone)
 
 
-def delete_while_opening(files: OpenFiles, database: Path, endings: tuple[str, ...]) -> None:
-    """Delete files just before SQLite opens them, which makes another log."""
-    with files.opening(50):
-        delete(database, endings)
-        beside(database, "-wal").touch()
-
-
 # What a running store does
 
 
@@ -251,47 +244,30 @@ async def test_a_store_that_was_put_into_rollback_mode_is_in_wal_mode_once_it_is
         assert other.pragma("journal_mode") == "wal"
 
 
-async def test_reads_of_a_closed_store_are_refused(store: SqliteStore) -> None:
-    await store.close()
-    for refused in (store.read(select_pets(10)), store.version()):
-        with pytest.raises(Unavailable):
-            await refused
-    await store.open()
-
-
 # What a process that opens the files does
 
 
-@deleting
-async def test_new_files_are_not_opened_while_another_process_uses_deleted_ones(
-    store: SqliteStore, database: Path, endings: tuple[str, ...]
+@pytest.mark.parametrize("lost", [*DELETED, "replaced"], ids="".join)
+async def test_a_database_is_not_opened_while_another_process_uses_its_lost_files(
+    store: SqliteStore, database: Path, lost: tuple[str, ...] | str
 ) -> None:
     await store.write(create_pet(BELLA))
     await store.close()
-    names = ", ".join(str(beside(database, ending)) for ending in endings)
     with IdleUser(database) as other:
-        delete(database, endings)
-        reason = (
-            f"^{names}: deleted while in use, and process {other.pid} .* still uses the old one$"
-        )
+        if isinstance(lost, str):
+            replace(database, "")
+            reason = f"{database} was replaced while process {other.pid} .* uses the old file"
+        else:
+            delete(database, lost)
+            names = ", ".join(str(beside(database, ending)) for ending in lost)
+            reason = (
+                f"^{names}: deleted while in use, and process {other.pid} .* still uses the old"
+            )
         with pytest.raises(Unavailable, match=reason):
             await SqliteStore(database, timeout=50).open()
-        assert not any(beside(database, ending).exists() for ending in endings)
+        assert lost == "replaced" or not any(beside(database, each).exists() for each in lost)
     await store.open()
     assert (await store.write(create_pet(BELLA))).id == 2
-
-
-async def test_a_database_that_replaces_one_in_use_is_not_opened(
-    store: SqliteStore, database: Path
-) -> None:
-    await store.write(create_pet(BELLA))
-    await store.close()
-    with IdleUser(database) as other:
-        shutil.copyfile(database, database.with_name("copy.db")).replace(database)
-        reason = f"{database} was replaced while process {other.pid} .* uses the old file"
-        with pytest.raises(Unavailable, match=reason):
-            await SqliteStore(database, timeout=50).open()
-    await store.open()
 
 
 @deleting
@@ -299,9 +275,16 @@ async def test_a_database_whose_files_are_deleted_during_opening_is_refused(
     store: SqliteStore, database: Path, endings: tuple[str, ...]
 ) -> None:
     await store.close()
+
+    def delete_while_opening(files: OpenFiles) -> None:
+        """Delete files just before SQLite opens them, which makes another log."""
+        with files.opening(50):
+            delete(database, endings)
+            beside(database, "-wal").touch()
+
     with IdleUser(database), closing(OpenFiles(database)) as files:
         with pytest.raises(Unavailable, match="was deleted while it was opened"):
-            delete_while_opening(files, database, endings)
+            delete_while_opening(files)
         assert beside(database, "-wal").exists() == ("-wal" not in endings)
         with pytest.raises(Unavailable, match="still uses the old one"), files.opening(50):
             pass
@@ -333,14 +316,9 @@ async def test_processes_open_a_database_one_after_another(
     await store.open()
 
 
-@pytest.mark.parametrize(
-    ("pid", "text"),
-    [
-        (0, "a process of another container"),
-        (os.getpid(), f"process {os.getpid()} ({Path('/proc/self/comm').read_text().strip()})"),
-        (2**30, f"process {2**30}"),
-    ],
-    ids=["elsewhere", "here", "ended"],
-)
-async def test_a_process_is_reported_with_its_program(pid: int, text: str) -> None:
-    assert process_text(pid) == text
+async def test_a_process_is_reported_with_its_program() -> None:
+    here, ended = os.getpid(), 2**30
+    program = Path("/proc/self/comm").read_text().strip()
+    assert process_text(0) == "a process of another container"
+    assert process_text(here) == f"process {here} ({program})"
+    assert process_text(ended) == f"process {ended}"
