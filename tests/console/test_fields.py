@@ -11,6 +11,7 @@ from petstore.console.forms import (
     FieldSet,
     Form,
     Problem,
+    isolated,
     optional,
     undo_fields,
     words,
@@ -35,6 +36,20 @@ OPENED = {f"was_{name}": [text] for name, text in SHOWN.items()}
 def sent(**fields: Sequence[str]) -> Form:
     """Return a form that was opened as ``SHOWN``."""
     return Form(OPENED | fields)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("Bella", "Bella"),
+        ("\N{RIGHT-TO-LEFT OVERRIDE}gnp.evil", "\N{RIGHT-TO-LEFT OVERRIDE}gnp.evil"),
+        ("a\N{POP DIRECTIONAL ISOLATE}b", "ab"),
+        ("a\N{RIGHT-TO-LEFT ISOLATE}b\N{LEFT-TO-RIGHT ISOLATE}c\N{FIRST STRONG ISOLATE}", "abc"),
+        ("a\n\r\x1c\x1d\x1e\x85\N{PARAGRAPH SEPARATOR}b", "a       b"),
+    ],
+)
+def test_direction_characters_in_a_name_cannot_leave_its_isolate(name: str, shown: str) -> None:
+    assert isolated(name) == f"\u2068{shown}\u2069"
 
 
 def test_only_what_a_person_has_changed_is_changed() -> None:

@@ -1,11 +1,15 @@
-"""Every page has one grid, one height of headings, and no broken words, from 320 to 1,600 px."""
+"""Every page has one grid, no broken words and little weight, from 320 to 1,600 px."""
 
+import gzip
+import re
 from collections.abc import Iterator
 from typing import Any, Literal, TypeAlias
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from petstore.console.console import PAGES
+from petstore.console.page import HOME
 from support.clerk import Clerk
 from support.process import ServerProcess
 from support.staff import issue_for_console
@@ -38,8 +42,6 @@ HEADING = """() => {
   const {top, height} = document.querySelector('h1').getBoundingClientRect();
   return [Math.round(top), Math.round(height)];
 }"""
-
-
 BROKEN = """() => [...document.querySelectorAll('main, .bar')].flatMap(part => {
   const walker = document.createTreeWalker(part, NodeFilter.SHOW_TEXT), broken = [];
   for (let node; node = walker.nextNode();) {
@@ -62,10 +64,9 @@ TOO_WIDE = """() => [
   ...[...document.querySelectorAll('main :is(button, .button)')]
     .map(button => button.scrollWidth - button.clientWidth),
 ].filter(pixels => pixels > 0)"""
-OPEN = "document.querySelectorAll('main details').forEach(each => each.open = true)"
 SEEN = f"""() => {{
   const page = {{edges: ({EDGES})(), heading: ({HEADING})()}};
-  {OPEN};
+  document.querySelectorAll('main details').forEach(each => each.open = true);
   return {{...page, broken: ({BROKEN})(), wide: ({TOO_WIDE})()}};
 }}"""
 Seen: TypeAlias = dict[tuple[str, int], dict[str, Any]]
@@ -96,22 +97,14 @@ def seen(clerk: Clerk) -> Seen:
     return found
 
 
-def test_header_content_and_footer_have_the_same_edges(seen: Seen) -> None:
-    assert {at: found["edges"] for at, found in seen.items() if found["edges"]} == {}
-
-
-def test_headings_have_one_height_and_place(seen: Seen) -> None:
+def test_every_page_has_one_grid_and_whole_words_and_scrolls_only_downwards(seen: Seen) -> None:
     for width in WIDTHS:
-        places = {at: tuple(found["heading"]) for at, found in seen.items() if at[1] == width}
-        assert len(set(places.values())) == 1, places
-
-
-def test_no_word_is_broken(seen: Seen) -> None:
-    assert {at: found["broken"] for at, found in seen.items() if found["broken"]} == {}
-
-
-def test_nothing_scrolls_sideways(seen: Seen) -> None:
-    assert {at: found["wide"] for at, found in seen.items() if found["wide"]} == {}
+        places = {
+            path: tuple(found["heading"]) for (path, at), found in seen.items() if at == width
+        }
+        assert len({*places.values()}) == 1, places
+    for what in ("edges", "broken", "wide"):
+        assert {at: found[what] for at, found in seen.items() if found[what]} == {}, what
 
 
 def test_filters_are_behind_one_button_on_a_phone_and_chips_say_what_is_set(clerk: Clerk) -> None:
@@ -170,6 +163,22 @@ def test_the_header_is_one_line_at_every_width(clerk: Clerk) -> None:
     heights = {}
     for width in (*WIDTHS, 768, 1024, 1247, 1248, 1343):
         at_width(clerk.page, width)
-        height = clerk.page.locator(".bar").evaluate("bar => bar.offsetHeight")
-        heights[width] = height
-    assert set(heights.values()) == {52}, heights
+        heights[width] = clerk.page.locator(".bar").evaluate("bar => bar.offsetHeight")
+    assert {*heights.values()} == {52}, heights
+
+
+def test_a_name_that_no_line_can_break_makes_no_page_wider(clerk: Clerk) -> None:
+    at_width(clerk.page, 320)
+    name = "a" + "\N{COMBINING ACUTE ACCENT}" * 20 + "W\N{WORD JOINER}" * 80
+    pet = clerk.pet(name=name)
+    clerk.call("PATCH", f"/pets/{pet['id']}", status="pending")
+    for path in ("/today", "/activity", f"/pets/{pet['id']}"):
+        clerk.open(path)
+        assert clerk.page.evaluate("document.documentElement.scrollWidth") <= 320, path
+
+
+def test_a_page_of_the_demo_weighs_at_most_10_kb(shop: ServerProcess, clerk: Clerk) -> None:
+    paths = {page.path for page in PAGES if page.method == "GET" and not page.has_file}
+    for path in (*sorted(paths), "/orders?status=delivered", "/pets?status=sold"):
+        page = clerk.page.context.request.get(f"{shop.url}{HOME}{re.sub('{[^}]+}', '3', path)}")
+        assert len(gzip.compress(page.body())) <= 10_000, path

@@ -1,8 +1,9 @@
-"""Everybody can use every page: on a phone and a desk, light and dark, with the keyboard alone."""
+"""Every role can use every page: on a phone and a desk, light and dark, with the keyboard alone."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from uuid import uuid4
 
@@ -13,6 +14,7 @@ from playwright.sync_api import Browser, BrowserContext, expect
 from petstore.console.console import PAGES
 from petstore.console.forms import isolated
 from petstore.console.page import HOME
+from petstore.keys.model import ROLES
 from support.browser import Visit
 from support.clerk import sign_in, sign_in_with_key
 from support.process import ServerProcess
@@ -28,6 +30,7 @@ from support.sight import (
 from support.staff import issue_for_console
 from support.visitor import SAME_ORIGIN
 from support.webhooks import add_failed_deliveries
+from website.screenshots import addresses
 
 NAMES = (
     "<img src=x onerror=ran=1><script>ran=1</script>",
@@ -86,6 +89,7 @@ class Shop:
     """A shop whose pets have hostile names, and a page of somebody who has every right."""
 
     url: str
+    token: str
     ids: dict[str, Any]
     queries: dict[str, str]
     visit: Visit
@@ -97,12 +101,15 @@ class Shop:
         return f"{self.url}{HOME}{filled}{self.queries.get(path, '')}"
 
 
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
 @pytest.fixture(scope="module")
 def visited(small_shop: ServerProcess, browser: Browser) -> Iterator[Shop]:
     """The shop, with a pet of each name, orders, a webhook and an import."""
     token = issue_for_console(small_shop)
-    headers = {"Authorization": f"Bearer {token}"}
-    with httpx.Client(base_url=f"{small_shop.url}/v1", headers=headers) as client:
+    with httpx.Client(base_url=f"{small_shop.url}/v1", headers=bearer(token)) as client:
 
         def add(path: str, **body: Any) -> int:
             return int(client.post(path, json=body).raise_for_status().json()["id"])
@@ -132,14 +139,11 @@ def visited(small_shop: ServerProcess, browser: Browser) -> Iterator[Shop]:
         headers=SAME_ORIGIN,
     )
     ids["importId"] = started.url.rpartition("/")[2]
-    queries = {
-        "/pets/selection": f"?pet={pet}.x",
-        "/changes": "?kinds=pet",
-    }
+    queries = {"/pets/selection": f"?pet={pet}.x", "/changes": "?kinds=pet"}
     of_owner = browser.new_context(viewport=PHONE, reduced_motion="reduce")
     sign_in_with_key(of_owner, small_shop, token)
     visits = (Visit.to(f"{small_shop.url}{HOME}/help", each) for each in (context, of_owner))
-    yield Shop(small_shop.url, ids, queries, *visits)
+    yield Shop(small_shop.url, token, ids, queries, *visits)
     context.close()
     of_owner.close()
 
@@ -192,30 +196,20 @@ def test_a_list_with_selected_pets_is_accessible(visited: Shop, visit: Visit) ->
     assert_no_barrier(page)
 
 
-@pytest.mark.parametrize(
-    "path", ["/today", "/sales", "/pets/{petId}", "/orders/{orderId}", "/keys"]
-)
 def test_a_printed_page_says_what_it_shows_and_when_and_has_nothing_to_press(
-    path: str, visited: Shop, visit: Visit
-) -> None:
-    page = visit.page
-    page.goto(visited.address(path))
-    printed = page.locator("#printed")
-    expect(printed).to_be_hidden()
-    page.emulate_media(media="print", color_scheme="dark")
-    expect(printed).to_have_text(re.compile(r".+ Petstore, shown .*20\d\d.*"))
-    assert page.evaluate(PRESSABLE) == []
-    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
-    expect(page.locator("h1")).to_be_visible()
-    page.emulate_media(media="screen")
-
-
-def test_a_printed_pet_is_a_label_and_a_printed_list_says_what_it_shows(
     visited: Shop, visit: Visit
 ) -> None:
-    page = visit.page
-    page.emulate_media(media="print")
-    page.goto(visited.address("/pets/{petId}"))
+    page, printed = visit.page, visit.page.locator("#printed")
+    for path in ("/today", "/sales", "/orders/{orderId}", "/keys", "/pets/{petId}"):
+        page.emulate_media(media="screen")
+        page.goto(visited.address(path))
+        expect(printed).to_be_hidden()
+        page.emulate_media(media="print", color_scheme="dark")
+        expect(printed).to_have_text(re.compile(r".+ Petstore, shown .*20\d\d.*"))
+        assert page.evaluate(PRESSABLE) == [], path
+        assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
+        expect(page.locator("h1")).to_be_visible()
+    # A pet is a label, and a list says which pets it shows.
     expect(page.locator("#is")).to_have_text(re.compile(r"Pet \d+ \w+ \w+"))
     assert page.evaluate("document.documentElement.scrollHeight") < 1000
     page.goto(visited.address("/pets?status=sold"))
@@ -292,28 +286,90 @@ def test_a_refused_form_focuses_the_error_with_a_link_to_it(visited: Shop, visit
     expect(field).to_have_accessible_description("Expected the name of the new category")
 
 
-def test_the_sign_in_page_is_accessible(browser: Browser, visited: Shop) -> None:
+def test_the_sign_in_and_the_not_found_page_are_accessible(browser: Browser, visited: Shop) -> None:
     page = browser.new_page()
     page.goto(visited.address("/pets"))
-    expect(page.get_by_label("Login")).to_be_focused()
-    page.get_by_label("Login").fill("nobody")
+    login, key = page.get_by_label("Login"), page.get_by_label("API key")
+    expect(login).to_be_focused()
+    login.fill("nobody")
     page.get_by_label("Password").fill("wrong password")
     page.keyboard.press("Enter")
-    expect(page.get_by_label("Login")).to_have_accessible_description(re.compile("is wrong"))
+    expect(login).to_have_accessible_description(re.compile("is wrong"))
     assert page.title().startswith("Error: ")
     page.get_by_text("Use an API key").click()
     assert_no_barrier(page)
-    page.get_by_label("API key").fill("ps_live_wrong")
+    key.fill("ps_live_wrong")
     page.keyboard.press("Enter")
-    expect(page.get_by_label("API key")).to_be_focused()
-    expect(page.get_by_label("API key")).to_have_accessible_description(re.compile("key"))
+    expect(key).to_have_accessible_description(re.compile("key"))
+    expect(key).to_be_focused()
     assert page.title().startswith("Error: ")
+    assert_no_barrier(page)
+    page.goto(visited.address("/nothing"))
+    expect(page.locator("h1")).to_have_text("Page not found")
     assert_no_barrier(page)
     page.close()
 
 
-def test_the_not_found_page_is_accessible(visited: Shop, visit: Visit) -> None:
-    response = visit.page.goto(visited.address("/nothing"))
-    assert response
-    assert response.status == 404
-    assert_no_barrier(visit.page)
+# The pages that look different to a role
+
+OWNER = ("pets:read", "orders:read", "webhooks:write")
+# Names, numbers, and the values of attributes: what may differ in two pages that look the same.
+VALUES = re.compile(r'="[^"]*"|(?<=>)[^<]+')
+
+
+def sign_role_in(role: str, shop: ServerProcess, visited: Shop, context: BrowserContext) -> None:
+    """Sign in a new person with a role, or the owner of a key, who has a webhook."""
+    if role in ROLES:
+        new = {"name": role, "login": f"{uuid4()}", "role": role}
+        added = httpx.post(f"{visited.url}/v1/people", headers=bearer(visited.token), json=new)
+        link, form = (
+            added.raise_for_status().json()["invitation"]["url"],
+            {"password": "correct horse"},
+        )
+    else:
+        token = shop.issue("business", *(word for scope in OWNER for word in ("--scope", scope)))
+        hook = {"url": "https://shop.example/hooks", "types": ["order.placed"]}
+        added = httpx.post(f"{visited.url}/v1/webhooks", headers=bearer(token), json=hook)
+        added.raise_for_status()
+        link, form = f"{visited.url}{HOME}/sign-in", {"key": token}
+    signed = context.request.post(link, form=form, headers=SAME_ORIGIN)
+    assert signed.ok, signed.text()
+
+
+@pytest.fixture(scope="module")
+def looked_at() -> set[str]:
+    """What looked-at pages look like: roles that see the same have the same barriers."""
+    return set()
+
+
+@pytest.mark.parametrize("role", [*ROLES, "owner of a key"])
+def test_a_page_that_looks_different_to_a_role_is_accessible(
+    role: str,
+    small_shop: ServerProcess,
+    visited: Shop,
+    browser: Browser,
+    looked_at: set[str],
+) -> None:
+    context = browser.new_context(reduced_motion="reduce")
+    sign_role_in(role, small_shop, visited, context)
+
+    @cache
+    def read(path: str, reader: BrowserContext = context) -> str:
+        return reader.request.get(f"{visited.url}{path}").text()
+
+    def looks_of(path: str, reader: BrowserContext) -> str:
+        """Return what a page looks like: its content without names and values."""
+        return VALUES.sub("", read(path, reader).partition("<main")[2].partition("</main>")[0])
+
+    found, page = dict(addresses(read)), context.new_page()
+    assert ("pets-petId" if role in ROLES else "webhooks-webhookId") in found
+    for path in found.values():
+        looks = looks_of(path, context)
+        is_new = looks not in looked_at and looks != looks_of(path, visited.visit.page.context)
+        # The first page has the menu of the role, too.
+        if is_new or path == HOME:
+            looked_at.add(looks)
+            page.goto(f"{visited.url}{path}")
+            assert page.locator("h1").count() == 1
+            assert_no_barrier(page)
+    context.close()

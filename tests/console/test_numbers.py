@@ -1,14 +1,21 @@
-"""Amounts of money as people type and read them."""
+"""Amounts and counts as people type and read them, and charts also for who does not see them."""
+
+import re
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from petstore.console.numbers import (
+    Bars,
+    change_in_percent,
     count_in_words,
     money_in_words,
+    percent_of,
     plain_amount,
     shown_count,
     typed_amount,
 )
+from petstore.console.templates import templates
 from petstore.errors import InvalidBody
 from support.cases import case
 
@@ -93,24 +100,75 @@ def test_an_amount_is_shown_with_its_currency(amount: int, currency: str, shown:
     assert money_in_words(amount, currency) == shown
 
 
-@pytest.mark.parametrize(
-    ("count", "told"),
-    [
-        (0, "0 pets"),
-        (1, "1 pet"),
-        (253, "253 pets"),
-        (10_000, "10\u202f000 pets"),
-        (10_001, "more than 10\u202f000 pets"),
-    ],
-)
-def test_pets_are_counted_up_to_ten_thousand(count: int, told: str) -> None:
-    assert count_in_words(count, "pet") == told
-
-
-def test_a_count_is_shown_as_the_reader_writes_numbers() -> None:
+def test_a_count_goes_up_to_ten_thousand_and_is_written_as_its_reader_does() -> None:
+    told = {0: "0 pets", 1: "1 pet", 253: "253 pets", 10_000: "10\u202f000 pets"}
+    told[10_001] = "more than 10\u202f000 pets"
+    assert {count: count_in_words(count, "pet") for count in told} == told
     assert shown_count(2512, "category", "categories") == (
         '<data value="2512">2\u202f512</data> categories'
     )
     assert shown_count(10_001, "order") == (
         'more than <data value="10000">10\u202f000</data> orders'
     )
+
+
+def drawn(macro: str, *arguments: object) -> str:
+    page = templates(ZoneInfo("UTC"))._environment.from_string(  # noqa: SLF001
+        "{% from 'charts.html' import bars, meter %}{{ " + macro + "(*arguments) }}"
+    )
+    return page.render(arguments=arguments)
+
+
+def test_a_bar_is_in_its_place_and_as_high_as_its_share_of_a_round_maximum() -> None:
+    chart = Bars("Requests", "requests", "Day", [("1 Nov", 0), ("2 Nov", 30), ("3 Nov", 60)])
+    shapes = re.findall(
+        r'good" x="(.+?)%" width="(.+?)%" y="(.+?)%" height="(.+?)%"', drawn("bars", chart)
+    )
+    assert shapes == [("37.5", "25.0", "70.0", "30.0"), ("70.83", "25.0", "40.0", "60.0")]
+
+
+def test_the_maximum_of_the_axis_is_a_round_number() -> None:
+    maxima = {0: 1, 1: 1, 3: 5, 9: 10, 10: 10, 11: 20, 2_147: 5_000}
+    for highest, top in maxima.items():
+        assert Bars("Requests", "requests", "Day", [("1 Nov", highest)]).top == top, highest
+
+
+def test_a_chart_of_money_says_the_amounts_in_their_currency() -> None:
+    values = [("1 Nov", 24_900), ("2 Nov", 100)]
+    chart = Bars("Amount", "", "Day", values, "USD")
+    assert chart.text == "Amount: $250.00 in all; the most, $249.00, on 1 Nov"
+    assert chart.in_words(chart.top) == "$500.00"
+
+
+def test_a_share_is_shown_as_0_or_100_percent_only_if_it_is_exact() -> None:
+    shares = [(1, 3), (1, 10_000), (9_999, 10_000), (5, 5), (0, 5)]
+    assert [percent_of(*share) for share in shares] == ["33%", "<1%", ">99%", "100%", "0%"]
+
+
+def test_a_change_is_told_in_percent() -> None:
+    changes = [(112, 100), (0, 100), (100, 100), (5, 0)]
+    told = ["+12%", "\N{MINUS SIGN}100%", "+0%", ""]
+    assert [change_in_percent(*change) for change in changes] == told
+
+
+@pytest.mark.parametrize(
+    ("used", "width", "tone", "told"),
+    [
+        (0, 0, "good", "0 of 60"),
+        (47, 78.33, "good", "47 of 60"),
+        (48, 80, "wait", "48 of 60 \N{EN DASH} nearly at the limit"),
+        (60, 100, "bad", "60 of 60 \N{EN DASH} at the limit"),
+        (90, 100, "bad", "90 of 60 \N{EN DASH} at the limit"),
+    ],
+)
+def test_a_meter_warns_early(used: int, width: float, tone: str, told: str) -> None:
+    html = drawn("meter", "This minute", used, 60)
+    assert f"This minute: {told}" in " ".join(re.sub("<.*?>", "", html).split())
+    ((drawn_tone, drawn_width),) = re.findall(r'tone (\w+)" width="([\d.]+)%"', html)
+    assert (drawn_tone, float(drawn_width)) == (tone, width)
+
+
+def test_a_meter_without_a_limit_draws_nothing() -> None:
+    html = drawn("meter", "This minute", 90, None)
+    assert "no limit" in html
+    assert "<svg" not in html

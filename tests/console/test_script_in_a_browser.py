@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeAlias
+from uuid import uuid4
 
 import pytest
-from playwright.sync_api import Browser, Dialog, Page, Route, expect
+from playwright.sync_api import Browser, Dialog, Locator, Page, Route, expect
 
 from support.browser import press
 from support.clerk import Clerk
 from support.process import ServerProcess
 from support.staff import issue_for_console
 
-MAX_BYTES = 19_000
 SOON = 10_000
 """Milliseconds in which a console sees that the service is gone: 5 seconds, on a busy machine."""
-LATER = 2_000_000_000_000
-"""A moment in milliseconds: 2033-05-18T03:33:20Z."""
+LATER = 2_000_000_000
+"""A moment in seconds: 2033-05-18T03:33:20Z."""
 
 Arrive: TypeAlias = Callable[..., Clerk]
 
@@ -46,9 +46,7 @@ def arrive(shop: ServerProcess, browser: Browser, token: str) -> Iterator[Arrive
 @pytest.fixture(scope="module")
 def regular(shop: ServerProcess, browser: Browser, token: str) -> Iterator[Clerk]:
     """Somebody far away, whose browser several tests go on with: a browser costs more than all."""
-    rights = ["clipboard-read", "clipboard-write"]
-    options = {"timezone_id": "Australia/Adelaide", "locale": "de-DE", "permissions": rights}
-    clerk = Clerk.at(shop, browser, token, **options)
+    clerk = Clerk.at(shop, browser, token, timezone_id="Australia/Adelaide", locale="de-DE")
     yield clerk
     clerk.leave()
 
@@ -61,47 +59,38 @@ def clerk(regular: Clerk) -> Iterator[Clerk]:
     assert regular.errors == []
 
 
-def add_to_page(page: Page, path: str, markup: str) -> None:
-    """Show ``markup`` at the top of the page at a path, wherever it comes from."""
+def add_to_list(page: Page, markup: Callable[[], str]) -> None:
+    """Show ``markup`` at the top of the list of pets, each time that it is read."""
 
     def change(route: Route) -> None:
         response = route.fetch()
-        body = response.text().replace("</h1>", f"</h1>{markup}", 1)
+        body = response.text().replace("</h1>", f"</h1>{markup()}", 1)
         route.fulfill(response=response, body=body)
 
-    page.route(f"**/console{path}", change)
-
-
-def stays(page: Page) -> None:
-    """Mark the page, so that ``has_stayed`` tells whether it was loaded again."""
-    page.evaluate("window.stays = true")
-
-
-def has_stayed(page: Page) -> bool:
-    return bool(page.evaluate("window.stays === true"))
+    page.route("**/console/pets", change)
 
 
 def test_the_script_is_small() -> None:
     script = files("petstore.console").joinpath("assets/console.js")
-    assert len(script.read_bytes()) <= MAX_BYTES
+    assert len(script.read_bytes()) <= 19_000
 
 
 def test_a_sale_by_someone_else_shows_in_the_list_at_once(clerk: Clerk) -> None:
     pet = clerk.pet()
     clerk.open(f"/pets?name={pet['name']}")
-    stays(clerk.page)
+    clerk.page.evaluate("window.stays = true")
     link = clerk.page.get_by_role("link", name=pet["name"])
     link.focus()
     clerk.call("PATCH", f"/pets/{pet['id']}", status="sold")
     expect(clerk.page.locator("main table")).to_contain_text("sold")
     expect(clerk.page.locator("#live")).to_have_text("Live")
     expect(link).to_be_focused()
-    assert has_stayed(clerk.page)
+    assert clerk.page.evaluate("window.stays")
 
 
 def test_a_sale_by_someone_else_shows_today_at_once_and_on_paper(clerk: Clerk) -> None:
     clerk.open("/today")
-    stays(clerk.page)
+    clerk.page.evaluate("window.stays = true")
     expect(clerk.page.locator("#live")).to_have_text("Live")
     clerk.page.evaluate("find => document.querySelector(find).dateTime = 'before'", "#printed time")
     figure = clerk.page.locator("#sold .figure strong").first
@@ -110,7 +99,7 @@ def test_a_sale_by_someone_else_shows_today_at_once_and_on_paper(clerk: Clerk) -
     clerk.call("POST", "/store/orders", petId=pet["id"], amount=24_900, complete=True)
     expect(figure).not_to_have_text(before)
     expect(clerk.page.locator("#printed time")).not_to_have_attribute("datetime", "before")
-    assert has_stayed(clerk.page)
+    assert clerk.page.evaluate("window.stays")
 
 
 def test_a_double_click_adds_one_pet(clerk: Clerk) -> None:
@@ -163,9 +152,7 @@ def test_selling_by_name_takes_five_keys_at_a_desk(clerk: Clerk) -> None:
 
 def test_selling_by_name_takes_four_taps_on_a_phone(arrive: Arrive) -> None:
     clerk = arrive(viewport={"width": 375, "height": 667}, is_mobile=True, has_touch=True)
-    page = clerk.page
-    pet = clerk.pet()
-    name = pet["name"]
+    page, name = clerk.page, clerk.pet()["name"]
     for start in ("/today", "/pets"):
         clerk.open(start)
         search = page.get_by_role("search")
@@ -212,20 +199,16 @@ def test_an_undo_goes_once_somebody_else_has_changed_the_same(clerk: Clerk) -> N
 
 
 def test_the_back_button_works_after_a_form(clerk: Clerk) -> None:
-    pet = clerk.pet()
+    pet, page = clerk.pet(), clerk.page
     clerk.open(f"/pets?name={pet['name']}")
     clerk.open(f"/pets/{pet['id']}")
-    clerk.page.locator("summary", has_text="Delete").or_(
-        clerk.page.get_by_role("button", name="Delete")
-    ).first.click()
-    confirm = clerk.page.locator("details.confirm[open] button.danger")
-    if confirm.count():
-        confirm.click()
-    expect(clerk.page.locator(".notice")).to_contain_text(pet["name"])
-    assert "/console/pets?name=" in clerk.page.url  # where the pet was found
-    clerk.page.go_back()
-    expect(clerk.page).to_have_url(f"{clerk.shop.url}/console/pets/{pet['id']}")
-    expect(clerk.page.locator("h1")).not_to_have_text("Pets")  # it is deleted
+    page.locator(".confirm > summary", has_text="Delete").click()
+    page.locator(".confirm[open] button.danger").click()
+    expect(page.locator(".notice")).to_contain_text(pet["name"])
+    assert "/console/pets?name=" in page.url  # where the pet was found
+    page.go_back()
+    expect(page).to_have_url(f"{clerk.shop.url}/console/pets/{pet['id']}")
+    expect(page.locator("h1")).not_to_have_text("Pets")  # it is deleted
 
 
 def test_leaving_a_page_with_unsaved_input_asks_first(arrive: Arrive) -> None:
@@ -258,30 +241,23 @@ def test_the_input_is_kept_without_a_network(clerk: Clerk) -> None:
     expect(clerk.page.locator(".notice")).to_contain_text("Offline")
 
 
-def test_signing_out_in_another_tab_is_reported_and_keeps_the_input(arrive: Arrive) -> None:
+def test_signing_out_in_another_tab_keeps_the_input_and_leads_a_list_to_sign_in(
+    arrive: Arrive,
+) -> None:
     clerk = arrive()
-    page = clerk.page
-    typing = page.context.new_page()
+    typing, leaving = clerk.page.context.new_page(), clerk.page.context.new_page()
     typing.goto(f"{clerk.shop.url}/console/pets/new")
-    typing.locator("main form[method=post] [name=name]").fill("Kept")
-    typing.locator("main form[method=post] [name=categoryId]").select_option(index=1)
-    clerk.open("/pets")
-    page.evaluate("document.querySelector('form.account').requestSubmit()")
-    expect(page.get_by_label("Login")).to_be_visible()
-
-    typing.locator("main form[method=post] button").first.click()
-    expect(typing.get_by_role("alert")).to_contain_text("You were signed out.")
-    expect(typing.locator("main form[method=post] [name=name]")).to_have_value("Kept")
-
-
-def test_a_list_goes_to_sign_in_once_its_session_has_ended(arrive: Arrive) -> None:
-    clerk = arrive()
+    form = typing.locator("main form[method=post]").first
+    form.locator("[name=name]").fill("Kept")
+    form.locator("[name=categoryId]").select_option(index=1)
     with clerk.page.expect_request("**/console/changes?*"):
         clerk.open("/pets")
-    elsewhere = clerk.page.context.new_page()
-    elsewhere.goto(f"{clerk.shop.url}/console/help")
-    elsewhere.evaluate("document.querySelector('form.account').requestSubmit()")
-    expect(elsewhere.get_by_label("Login")).to_be_visible()
+    leaving.goto(f"{clerk.shop.url}/console/help")
+    leaving.evaluate("document.querySelector('form.account').requestSubmit()")
+    expect(leaving.get_by_label("Login")).to_be_visible()
+    form.locator("button").first.click()
+    expect(typing.get_by_role("alert")).to_contain_text("You were signed out.")
+    expect(form.locator("[name=name]")).to_have_value("Kept")
     clerk.pet()
     expect(clerk.page).to_have_url(f"{clerk.shop.url}/console/sign-in?next=%2Fpets")
 
@@ -321,13 +297,12 @@ def test_live_turns_to_offline_while_the_service_is_gone(tmp_path: Path, browser
 
 def test_times_have_the_zone_of_the_shop_and_numbers_the_format_of_the_reader(clerk: Clerk) -> None:
     page = clerk.page
-    add_to_page(
-        page,
-        "/pets",
+    markup = (
         '<time id="moment" datetime="2026-11-22T22:30:00.000Z">22 Nov 2026, 22:30</time>'
         '<time id="day" datetime="2026-11-22">22 Nov 2026</time>'
-        '<data value="12345678">12 345 678</data>',
+        '<data value="12345678">12 345 678</data>'
     )
+    add_to_list(page, lambda: markup)
     clerk.open("/pets")
     expect(page.locator("#moment")).to_have_text("22.11.2026, 22:30")
     expect(page.locator("#day")).to_have_text("22.11.2026")
@@ -337,8 +312,9 @@ def test_times_have_the_zone_of_the_shop_and_numbers_the_format_of_the_reader(cl
 def test_a_countdown_runs_and_its_end_is_announced_once(arrive: Arrive) -> None:
     clerk = arrive()
     page = clerk.page
-    page.clock.install(time=LATER / 1000)
-    add_to_page(page, "/pets", '<time id="end" datetime="2033-05-18T05:35:00Z" data-until>-</time>')
+    page.clock.install(time=LATER)
+    ends = '<time id="end" datetime="2033-05-18T05:35:00Z" data-until>-</time>'
+    add_to_list(page, lambda: ends)
     clerk.open("/pets")
     end, said = page.locator("#end"), page.locator("#said")
     expect(end).to_have_text("2 h 2 min left")
@@ -353,22 +329,20 @@ def test_a_countdown_runs_and_its_end_is_announced_once(arrive: Arrive) -> None:
 def test_parts_of_a_page_refresh_unless_they_are_in_use(arrive: Arrive) -> None:
     clerk = arrive()
     page = clerk.page
-    page.clock.install(time=LATER / 1000)
+    page.clock.install(time=LATER)
     counts = iter(range(1, 100))
 
-    def change(route: Route) -> None:
-        response = route.fetch()
+    def markup() -> str:
         count = next(counts)
         rows = [f'<li><a href="#{name}">{name} {count}</a></li>' for name in ("Rex", "Bella")]
-        markup = (
+        return (
             f'<section id="one" data-refresh="10"><p>{count}</p><details><summary>More</summary>'
             f"<p>Text</p></details></section>"
             f'<section id="two" data-refresh="10"><p>{count}</p><input id="in-use"></section>'
             f'<ul id="three" data-refresh="10">{"".join(rows[:: 1 if count < 3 else -1])}</ul>'
         )
-        route.fulfill(response=response, body=response.text().replace("</h1>", f"</h1>{markup}", 1))
 
-    page.route("**/console/pets", change)
+    add_to_list(page, markup)
     clerk.open("/pets")
     page.locator("summary", has_text="More").click()
     page.locator("#in-use").fill("typed")
@@ -439,3 +413,63 @@ def test_shortcuts_can_be_turned_off_permanently(arrive: Arrive) -> None:
     page.get_by_role("link", name="Help").click()
     expect(page.locator("dialog#help")).to_be_visible()
     expect(page.get_by_label("Use shortcuts of a single key")).not_to_be_checked()
+
+
+# Several pets selected in a list
+
+
+def shown(clerk: Clerk, count: int) -> Locator:
+    """Add so many pets, list only them, and return their checkboxes."""
+    word = f"otto{uuid4().hex[:8]}"
+    for number in range(count):
+        clerk.pet(name=f"{word} {number}")
+    clerk.open(f"/pets?name={word}")
+    boxes = clerk.page.locator("input[name=pet]")
+    expect(boxes).to_have_count(count)
+    return boxes
+
+
+def test_all_pets_of_a_page_are_selected_at_once_and_changed(clerk: Clerk) -> None:
+    boxes, page = shown(clerk, 3), clerk.page
+    page.get_by_label("Select all on this page").check()
+    expect(page.locator("#selected")).to_have_text("3 selected")
+    boxes.nth(1).uncheck()
+    page.locator("#selected-status").select_option("sold")
+    page.get_by_role("button", name="Change", exact=True).click()
+    notice = page.locator(".notice")
+    expect(notice).to_contain_text("2 pets are sold.")
+    expect(notice).to_be_focused()
+    expect(page.locator("tbody .sold")).to_have_count(2)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".notice")).to_contain_text("2 pets are as before.")
+    expect(page.locator("tbody .available")).to_have_count(3)
+
+
+def test_a_pet_that_somebody_else_deletes_is_no_longer_counted(clerk: Clerk) -> None:
+    boxes, page = shown(clerk, 2), clerk.page
+    boxes.first.check()
+    boxes.last.check()
+    clerk.call("DELETE", f"/pets/{boxes.last.input_value().partition('.')[0]}")
+    expect(boxes).to_have_count(1)
+    expect(page.locator("#selected")).to_have_text("1 selected")
+
+
+def test_the_keyboard_alone_selects_and_changes(clerk: Clerk) -> None:
+    boxes, page = shown(clerk, 2), clerk.page
+    boxes.first.focus()
+    page.keyboard.press("Space")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    expect(boxes.nth(1)).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("x")
+    expect(page.locator("#selected")).to_have_text("2 selected")
+    page.keyboard.press("s")
+    expect(page.locator("#selection:focus")).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(page.locator("#selected-status")).to_be_focused()
+    page.keyboard.press("s")  # the status that begins with it
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator(".notice")).to_contain_text("2 pets are sold.")

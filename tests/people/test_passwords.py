@@ -47,15 +47,14 @@ def test_what_somebody_would_guess_first_is_refused(password: str, told: str) ->
     check_password(f"{password} 7", "@ada")
 
 
-@pytest.mark.parametrize(
-    "password", ["yx" * 5, "x" * 200, " " * 10, "\0" * 10, "\N{DOG FACE}" * 200, "  Käthe\tist da "]
-)
-async def test_any_characters_can_be_a_password(passwords: Passwords, password: str) -> None:
-    check_password(password, LOGIN)
-    known = await passwords.hash(password)
-    assert await passwords.verify(password, known)
-    for wrong in (password[:-1] + "y", password.swapcase() + "y"):
-        assert not await passwords.verify(wrong, known)
+async def test_any_characters_can_be_a_password(passwords: Passwords) -> None:
+    texts = ("yx" * 5, "x" * 200, " " * 10, "\0" * 10, "\N{DOG FACE}" * 200, "  Käthe\tist da ")
+    for password in texts:
+        check_password(password, LOGIN)
+        known = await passwords.hash(password)
+        assert await passwords.verify(password, known)
+        for wrong in (password[:-1] + "y", password.swapcase() + "y"):
+            assert not await passwords.verify(wrong, known)
 
 
 async def test_accents_may_be_composed_or_not(passwords: Passwords) -> None:
@@ -75,10 +74,6 @@ async def test_a_hash_is_argon2id_with_the_defaults_of_the_library() -> None:
     assert parameters == argon2.profiles.RFC_9106_LOW_MEMORY
     assert parameters.type is argon2.Type.ID
     assert known != await Passwords().hash(PASSWORD)
-
-
-async def test_no_password_is_right_without_a_hash(passwords: Passwords) -> None:
-    assert not await passwords.verify(PASSWORD, None)
 
 
 async def test_an_unknown_login_costs_what_a_known_one_costs() -> None:

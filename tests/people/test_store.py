@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from petstore.clock import DAY
 from petstore.databases.contract import Statement, Store, read_unit
 from petstore.errors import (
     BeyondOwnRights,
@@ -18,7 +17,7 @@ from petstore.events.model import Author
 from petstore.events.store import Change
 from petstore.keys.model import SCOPES, Environment
 from petstore.keys.store import get_key, list_keys
-from petstore.people.model import Browser, Session
+from petstore.people.model import Browser
 from petstore.people.store import (
     begin_session,
     find_account,
@@ -40,229 +39,192 @@ pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 WEAK = frozenset({"keys:admin", "pets:read", "orders:read"})
 
 
-async def links(store: Store) -> list[tuple[int, int]]:
-    """Return whom the invitations are for, and when they end."""
-    rows = await store.read(Statement("SELECT person_id, expires_at FROM invitations"))
-    return sorted((person_id, ends_at) for person_id, ends_at in rows)
-
-
-async def history(store: Store, person_id: int) -> list[tuple[str, str, Any]]:
-    return await acts_on(store, f"person/{person_id}")
-
-
-async def sign_in(store: Store, clock: ManualClock, person_id: int) -> Session:
-    """Return a new session of a person."""
+async def signed_in(store: Store, person_id: int, clock: ManualClock) -> Change:
+    """Return a person as one who changes people in a session."""
     account = await read_unit(store, find_account(person_id))
     assert account is not None
     unit = begin_session(account.caller, account.credential, clock(), Browser())
     session = await find_session(store, await store.write(unit), "production", clock())
     assert session is not None
-    return session
-
-
-async def person_principal(store: Store, person_id: int, clock: ManualClock) -> Change:
-    """Return a person as one who changes people in a session."""
-    session = await sign_in(store, clock, person_id)
-    author = Author(f"person/{session.caller.id}")
+    author = Author(f"person/{person_id}")
     return Change(0, author, caller=session.caller, credential=session.credential)
 
 
-class TestAdding:
-    async def test_a_login_is_unique_ignoring_case(self, store: Store, clock: ManualClock) -> None:
-        await add(store, clock, login="Grüße@shop.example")
-        for login in ("Grüße@shop.example", "GRÜSSE@SHOP.EXAMPLE", "gru\u0308ße@shop.example"):
-            with pytest.raises(LoginTaken) as refused:
-                await add(store, clock, login=login)
-            assert refused.value.message == f"login: another person already has the login {login!r}"
-        with pytest.raises(LoginTaken):
-            await add(store, clock, login="grüße@shop.example", environment="staging")
-        assert len((await list_people(store, None, None, 100)).items) == 1
+async def test_a_login_is_unique_ignoring_case(store: Store, clock: ManualClock) -> None:
+    await add(store, clock, login="Grüße@shop.example")
+    for login in ("Grüße@shop.example", "GRÜSSE@SHOP.EXAMPLE", "gru\u0308ße@shop.example"):
+        with pytest.raises(LoginTaken) as refused:
+            await add(store, clock, login=login)
+        assert refused.value.message == f"login: another person already has the login {login!r}"
+    with pytest.raises(LoginTaken):
+        await add(store, clock, login="grüße@shop.example", environment="staging")
+    assert len((await list_people(store, None, None, 100)).items) == 1
 
 
-class TestFinding:
-    async def test_people_are_listed_by_environment(self, store: Store, clock: ManualClock) -> None:
-        await issue(store, clock)
-        elsewhere: dict[str, Any] = {"environment": "staging"}
-        people = [
-            (await add(store, clock, login=f"grace{n}", **where)).person
-            for n, where in enumerate(({}, elsewhere, {}, {}))
-        ]
-        mine = [people[0], people[2], people[3]]
-        first = await list_people(store, "production", None, 2)
-        assert (first.items, first.next_after) == (mine[:2], mine[1].id)
-        second = await list_people(store, "production", first.next_after, 2)
-        assert (second.items, second.next_after) == (mine[2:], None)
-        assert (await list_people(store, None, None, 100)).items == people
-        assert (await list_people(store, "staging", None, 100)).items == people[1:2]
-
-    async def test_a_key_and_a_person_of_the_other_environment_are_no_people(
-        self, store: Store, clock: ManualClock
-    ) -> None:
-        key_id = (await issue(store, clock)).id
-        other = (await add(store, clock, environment="staging")).person.id
-        by = await actor(store, clock, scopes=frozenset(SCOPES))
-        for person_id in (key_id, other, 99):
-            for attempt in (
-                find_person(store, person_id, "production"),
-                alter(store, clock, person_id, by=by, name="Eve"),
-                invite(store, clock, person_id, by=by),
-            ):
-                with pytest.raises(NotFound) as refused:
-                    await attempt
-                assert refused.value.message == f"there is no person {person_id}"
+async def test_people_are_listed_by_environment(store: Store, clock: ManualClock) -> None:
+    await issue(store, clock)
+    elsewhere: dict[str, Any] = {"environment": "staging"}
+    people = [
+        (await add(store, clock, login=f"grace{n}", **where)).person
+        for n, where in enumerate(({}, elsewhere, {}, {}))
+    ]
+    mine = [people[0], people[2], people[3]]
+    first = await list_people(store, "production", None, 2)
+    assert (first.items, first.next_after) == (mine[:2], mine[1].id)
+    second = await list_people(store, "production", first.next_after, 2)
+    assert (second.items, second.next_after) == (mine[2:], None)
+    assert (await list_people(store, None, None, 100)).items == people
+    assert (await list_people(store, "staging", None, 100)).items == people[1:2]
 
 
-class TestChanging:
-    async def test_a_login_changes_to_a_free_one(self, store: Store, clock: ManualClock) -> None:
-        other = (await add(store, clock, login="ada@shop.example")).person
-        person_id = (await add_active(store, clock)).id
-        with pytest.raises(LoginTaken):
-            await alter(store, clock, person_id, login="ADA@shop.example")
-        # The same login in another case is one's own.
-        await alter(store, clock, person_id, login="Grace@shop.example")
-        await alter(store, clock, person_id, login="hopper@shop.example")
-        await alter(store, clock, other.id, login="grace@shop.example")
-        assert [was for _, _, was in await history(store, person_id)][-2:] == [
-            {"login": "grace@shop.example"},
-            {"login": "Grace@shop.example"},
-        ]
-
-
-class TestTheLastAdministrator:
-    @pytest.mark.parametrize("changes", [{"state": "disabled"}, {"role": "manager"}])
-    async def test_the_last_active_administrator_stays(
-        self, store: Store, clock: ManualClock, changes: dict[str, Any]
-    ) -> None:
-        last = await add_active(store, clock, role="administrator")
-        # None of these could go on: a clerk, one who never came, one who left, one elsewhere.
-        await add_active(store, clock, login="clerk")
-        invited = (await add(store, clock, login="invited", role="administrator")).person
-        left = await add_active(store, clock, login="left", role="administrator")
-        await alter(store, clock, left.id, state="disabled")
-        await add_active(
-            store, clock, login="elsewhere", role="administrator", environment="staging"
-        )
-        await issue(store, clock, scopes=frozenset(SCOPES))
-        with pytest.raises(LastAdministrator) as refused:
-            await alter(store, clock, last.id, **changes)
-        assert refused.value.message == (
-            f"person {last.id} is the last active administrator: make another active person one"
-            " first"
-        )
-        await alter(store, clock, last.id, name="Ada", login="lovelace")
-        # An invited administrator is not active, and so is not needed.
-        await alter(store, clock, invited.id, **changes)
-        await alter(store, clock, invited.id, role="administrator", state="active")
-        await set_some_password(store, invited.id)
-        changed = await alter(store, clock, last.id, **changes)
-        assert (changed.role, changed.state) != ("administrator", "active")
-
-
-class TestDisabling:
-    async def test_webhooks_follow_role_and_state(self, store: Store, clock: ManualClock) -> None:
-        person_id = (await add_active(store, clock, role="manager")).id
-        await store.write(
-            do(
-                "INSERT INTO webhooks (key_id, url, types, created_at, enabled, secret_version,"
-                " position, failures, environment)"
-                " VALUES (?1, 'https://shop.example/', '', 0, 1, 1, 0, 0, 'production')",
-                person_id,
-            )
-        )
-
-        async def are_active() -> bool:
-            return bool(await active_webhooks(store, "production", clock()))
-
-        assert await are_active()
-        steps: list[tuple[dict[str, Any], bool]] = [
-            ({"role": "clerk"}, False),
-            ({"role": "administrator"}, True),
-            ({"state": "disabled"}, False),
-            ({"state": "active"}, True),
-            ({"role": "viewer"}, False),
-        ]
-        for changes, expected in steps:
-            await alter(store, clock, person_id, **changes)
-            if changes == {"role": "administrator"}:
-                await add_active(store, clock, login="ada", role="administrator")
-            assert await are_active() is expected, changes
-
-
-class TestInviting:
-    async def test_nobody_resets_their_own_password_without_knowing_it(
-        self, store: Store, clock: ManualClock
-    ) -> None:
-        admin = await add_active(store, clock, role="administrator")
-        by = await person_principal(store, admin.id, clock)
-        with pytest.raises(BeyondOwnRights, match="change your password there"):
-            await invite(store, clock, admin.id, by=by)
-
-
-class TestRights:
-    async def test_nobody_gives_a_role_beyond_their_own_rights(
-        self, store: Store, clock: ManualClock
-    ) -> None:
-        weak = await actor(store, clock, plan="free", scopes=WEAK)
-        ending = await actor(store, clock, scopes=frozenset(SCOPES), expires_at=clock() + DAY)
-        bound = await actor(
-            *(store, clock), scopes=frozenset(SCOPES), allowed_networks=("10.0.0.0/8",)
-        )
-        bound = bound._replace(address="10.0.0.1")
-        for by, role in ((weak, "clerk"), (ending, "viewer"), (bound, "viewer")):
-            with pytest.raises(BeyondOwnRights) as refused:
-                await add(store, clock, by=by, role=role)
-            assert refused.value.message.startswith("role: your key cannot give ")
-        assert (await list_people(store, None, None, 10)).items == []
-        # Limits are for keys: a key of the plan free gives the roles of its scopes.
-        viewer = (await add(store, clock, by=weak, role="viewer")).person
-        assert viewer.role == "viewer"
-
-    async def test_a_change_gives_no_new_rights(self, store: Store, clock: ManualClock) -> None:
-        weak = await actor(store, clock, plan="free", scopes=WEAK)
-        manager = await add_active(store, clock, role="manager")
-        await alter(store, clock, manager.id, by=weak, name="Grace H.")
-        # It lacks scopes of the role that the person has, and so could not give it anew either.
-        with pytest.raises(BeyondOwnRights):
-            await alter(store, clock, manager.id, by=weak, role="administrator")
-        await alter(store, clock, manager.id, by=weak, role="clerk")
-        await alter(store, clock, manager.id, role="manager")
-        await alter(store, clock, manager.id, by=weak, state="disabled")
-        # Enabling gives everything back.
-        with pytest.raises(BeyondOwnRights):
-            await alter(store, clock, manager.id, by=weak, state="active")
-        await alter(store, clock, manager.id, by=weak, role="viewer")
-        enabled = await alter(store, clock, manager.id, by=weak, state="active")
-        assert (enabled.role, enabled.state) == ("viewer", "active")
-        with pytest.raises(BeyondOwnRights):
-            await alter(store, clock, manager.id, by=weak, role="clerk")
-
-    async def test_nobody_resets_the_password_of_somebody_with_more_rights(
-        self, store: Store, clock: ManualClock
-    ) -> None:
-        weak = await actor(store, clock, scopes=WEAK)
-        ending = await actor(store, clock, scopes=frozenset(SCOPES), expires_at=clock() + DAY)
-        clerk = await add_active(store, clock)
-        before = await links(store)
-        for by in (weak, ending):
-            with pytest.raises(BeyondOwnRights):
-                await invite(store, clock, clerk.id, by=by)
-        assert await links(store) == before
-
-    async def test_an_actor_who_lost_the_right_meanwhile_changes_nothing(
-        self, store: Store, clock: ManualClock
-    ) -> None:
-        by = await actor(store, clock, scopes=frozenset(SCOPES))
-        person_id = (await add_active(store, clock)).id
-        assert by.caller is not None
-        await issue(store, clock, scopes=frozenset(SCOPES))
-        await rotate(store, clock, by.caller.id)
+async def test_a_key_and_a_person_of_the_other_environment_are_no_people(
+    store: Store, clock: ManualClock
+) -> None:
+    key_id = (await issue(store, clock)).id
+    other = (await add(store, clock, environment="staging")).person.id
+    by = await actor(store, clock, scopes=frozenset(SCOPES))
+    for person_id in (key_id, other, 99):
         for attempt in (
-            add(store, clock, by=by, login="new"),
+            find_person(store, person_id, "production"),
             alter(store, clock, person_id, by=by, name="Eve"),
             invite(store, clock, person_id, by=by),
         ):
-            with pytest.raises(MissingScope):
+            with pytest.raises(NotFound) as refused:
                 await attempt
+            assert refused.value.message == f"there is no person {person_id}"
+
+
+async def test_a_login_changes_to_a_free_one(store: Store, clock: ManualClock) -> None:
+    other = (await add(store, clock, login="ada@shop.example")).person
+    person_id = (await add_active(store, clock)).id
+    with pytest.raises(LoginTaken):
+        await alter(store, clock, person_id, login="ADA@shop.example")
+    # The same login in another case is one's own.
+    await alter(store, clock, person_id, login="Grace@shop.example")
+    await alter(store, clock, person_id, login="hopper@shop.example")
+    await alter(store, clock, other.id, login="grace@shop.example")
+    assert [was for _, _, was in await acts_on(store, f"person/{person_id}")][-2:] == [
+        {"login": "grace@shop.example"},
+        {"login": "Grace@shop.example"},
+    ]
+
+
+@pytest.mark.parametrize("changes", [{"state": "disabled"}, {"role": "manager"}])
+async def test_the_last_active_administrator_stays(
+    store: Store, clock: ManualClock, changes: dict[str, Any]
+) -> None:
+    last = await add_active(store, clock, role="administrator")
+    # None of these could go on: a clerk, one who never came, one who left, one elsewhere.
+    await add_active(store, clock, login="clerk")
+    invited = (await add(store, clock, login="invited", role="administrator")).person
+    left = await add_active(store, clock, login="left", role="administrator")
+    await alter(store, clock, left.id, state="disabled")
+    await add_active(store, clock, login="elsewhere", role="administrator", environment="staging")
+    await issue(store, clock, scopes=frozenset(SCOPES))
+    with pytest.raises(LastAdministrator) as refused:
+        await alter(store, clock, last.id, **changes)
+    assert refused.value.message == (
+        f"person {last.id} is the last active administrator: make another active person one first"
+    )
+    await alter(store, clock, last.id, name="Ada", login="lovelace")
+    # An invited administrator is not active, and so is not needed.
+    await alter(store, clock, invited.id, **changes)
+    await alter(store, clock, invited.id, role="administrator", state="active")
+    await set_some_password(store, invited.id)
+    changed = await alter(store, clock, last.id, **changes)
+    assert (changed.role, changed.state) != ("administrator", "active")
+
+
+async def test_webhooks_follow_role_and_state(store: Store, clock: ManualClock) -> None:
+    person_id = (await add_active(store, clock, role="manager")).id
+    await store.write(
+        do(
+            "INSERT INTO webhooks (key_id, url, types, created_at, enabled, secret_version,"
+            " position, failures, environment)"
+            " VALUES (?1, 'https://shop.example/', '', 0, 1, 1, 0, 0, 'production')",
+            person_id,
+        )
+    )
+
+    async def are_active() -> bool:
+        return bool(await active_webhooks(store, "production", clock()))
+
+    assert await are_active()
+    steps: list[tuple[dict[str, Any], bool]] = [
+        ({"role": "clerk"}, False),
+        ({"role": "administrator"}, True),
+        ({"state": "disabled"}, False),
+        ({"state": "active"}, True),
+        ({"role": "viewer"}, False),
+    ]
+    for changes, expected in steps:
+        await alter(store, clock, person_id, **changes)
+        if changes == {"role": "administrator"}:
+            await add_active(store, clock, login="ada", role="administrator")
+        assert await are_active() is expected, changes
+
+
+async def test_nobody_resets_their_own_password_without_knowing_it(
+    store: Store, clock: ManualClock
+) -> None:
+    admin = await add_active(store, clock, role="administrator")
+    by = await signed_in(store, admin.id, clock)
+    with pytest.raises(BeyondOwnRights, match="change your password there"):
+        await invite(store, clock, admin.id, by=by)
+
+
+async def test_nobody_invites_somebody_with_more_rights(store: Store, clock: ManualClock) -> None:
+    weak = await actor(store, clock, plan="free", scopes=WEAK)
+    clerk = await add_active(store, clock)
+    for attempt in (
+        add(store, clock, by=weak, login="new"),
+        invite(store, clock, clerk.id, by=weak),
+    ):
+        with pytest.raises(BeyondOwnRights) as refused:
+            await attempt
+        assert refused.value.message.startswith("role: your key cannot give ")
+    assert (await list_people(store, None, None, 10)).items == [clerk]
+    assert await store.read(Statement("SELECT 1 FROM invitations")) == []
+    # Limits are for keys: a key of the plan free gives the roles of its scopes.
+    viewer = (await add(store, clock, by=weak, login="new", role="viewer")).person
+    assert viewer.role == "viewer"
+
+
+async def test_a_change_gives_no_new_rights(store: Store, clock: ManualClock) -> None:
+    weak = await actor(store, clock, plan="free", scopes=WEAK)
+    manager = await add_active(store, clock, role="manager")
+    await alter(store, clock, manager.id, by=weak, name="Grace H.")
+    # It lacks scopes of the role that the person has, and so could not give it anew either.
+    with pytest.raises(BeyondOwnRights):
+        await alter(store, clock, manager.id, by=weak, role="administrator")
+    await alter(store, clock, manager.id, by=weak, role="clerk")
+    await alter(store, clock, manager.id, role="manager")
+    await alter(store, clock, manager.id, by=weak, state="disabled")
+    # Enabling gives everything back.
+    with pytest.raises(BeyondOwnRights):
+        await alter(store, clock, manager.id, by=weak, state="active")
+    await alter(store, clock, manager.id, by=weak, role="viewer")
+    enabled = await alter(store, clock, manager.id, by=weak, state="active")
+    assert (enabled.role, enabled.state) == ("viewer", "active")
+    with pytest.raises(BeyondOwnRights):
+        await alter(store, clock, manager.id, by=weak, role="clerk")
+
+
+async def test_an_actor_who_lost_the_right_meanwhile_changes_nothing(
+    store: Store, clock: ManualClock
+) -> None:
+    by = await actor(store, clock, scopes=frozenset(SCOPES))
+    person_id = (await add_active(store, clock)).id
+    assert by.caller is not None
+    await issue(store, clock, scopes=frozenset(SCOPES))
+    await rotate(store, clock, by.caller.id)
+    for attempt in (
+        add(store, clock, by=by, login="new"),
+        alter(store, clock, person_id, by=by, name="Eve"),
+        invite(store, clock, person_id, by=by),
+    ):
+        with pytest.raises(MissingScope):
+            await attempt
 
 
 LOGIN = "Käthe@shop.example"
@@ -284,14 +246,12 @@ async def test_a_login_is_found_in_any_case_and_in_its_environment(
         assert await found(store, other) is None
 
 
-TABLES = ("api_keys", "people", "api_key_tokens", "events", "invitations")
-
-
 async def stored(store: Store) -> list[list[str]]:
     """Return all that a change to a key or a person could change."""
+    tables = ("api_keys", "people", "api_key_tokens", "events", "invitations")
     return [
         sorted(map(repr, await store.read(Statement(f"SELECT * FROM {table}"))))  # noqa: S608
-        for table in TABLES
+        for table in tables
     ]
 
 
