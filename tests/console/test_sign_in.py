@@ -17,7 +17,6 @@ from petstore.databases.contract import Statement, read_unit
 from petstore.keys.model import new_token
 from petstore.people.passwords import Passwords
 from petstore.people.store import find_session_in_unit
-from support.bare_app import http_request
 from support.cases import case
 from support.keys import change
 from support.passwords import (
@@ -32,7 +31,7 @@ from support.passwords import (
     sign_in,
 )
 from support.people import add, alter
-from support.service import Service, running_service
+from support.service import Service, http_request, running_service
 from support.stores import do
 from support.visitor import (
     COOKIE,
