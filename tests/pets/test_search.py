@@ -111,7 +111,7 @@ async def test_searches_find_what_they_should_after_any_change(store: Store) -> 
         rows = await store.write(do("SELECT term, item_id FROM pet_words"))
         return {(term, item_id) for term, item_id in rows}
 
-    draw, pets = random.Random(0), dict[int, Pet]()  # noqa: S311
+    draw, pets = random.Random(1), dict[int, Pet]()  # noqa: S311
     for _ in range(60):
         name, kind = draw.choice(NAMES), draw.choice(["add"] * 3 + ["rename", "delete"])
         pet_id = draw.choice([*pets]) if pets else 0
