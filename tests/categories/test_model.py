@@ -2,45 +2,15 @@
 
 import json
 from typing import Any
-from unicodedata import normalize
 
 import pytest
-from hypothesis import given
 
 from petstore.categories.model import Category, CategoryCreate, CategoryPatch
 from petstore.domain.decoding import decode_json
 from petstore.domain.fields import merged
-from petstore.domain.names import name_key
 from petstore.errors import InvalidBody
-from support.exploration import explored
-from support.strategies import texts
 
 DOGS = Category(1, "Dogs", "Great and small.")
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "are_equal"),
-    [
-        *(("Dogs", "dOGS", True), ("Großtiere", "GROSSTIERE", True)),
-        *(("GROẞTIERE", "großtiere", True), ("Vögel", "VO\u0308GEL", True)),
-        *(("\u212bl", "åL", True), ("İguanalar", "i\u0307GUANALAR", True)),
-        *(("ΣΊΣΥΦΟΣ", "σίσυφος", True), ("\u1fb3", "\u0391\u0399", True)),
-        *(("q\u0323\u0307", "Q\u0307\u0323", True), ("Vögel", "Vogel", False)),
-        *(("İ", "i", False), ("\u0131", "i", False), ("Dogs", "Dogs ", False)),
-        *(("Dogs", "Dog", False), ("Å", "A", False)),
-    ],
-)
-def test_names_that_differ_only_in_case_or_normalization_are_equal(
-    one: str, other: str, *, are_equal: bool
-) -> None:
-    assert (name_key(one) == name_key(other)) is are_equal
-
-
-@explored(50)
-@given(texts)
-def test_every_normalization_form_of_a_name_is_equal(name: str) -> None:
-    keys = {name_key(normalize("NFC", name)), name_key(normalize("NFD", name))}
-    assert keys == {name_key(name)}
 
 
 @pytest.mark.parametrize("kind", [CategoryCreate, CategoryPatch])

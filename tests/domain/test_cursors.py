@@ -1,17 +1,16 @@
 """Cursors: every int64 has one, and nothing else is one."""
 
-import re
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from petstore.domain.cursors import BY_ID, BY_NAME, NEWEST_FIRST, CursorForm
 from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.domain.names import name_key
 from support.exploration import explored
-from support.strategies import int64s, pet_names
+from support.strategies import pet_names
 
 FIRST = BY_ID.encode(20)
 NEWEST = NEWEST_FIRST.encode(20)
@@ -30,21 +29,20 @@ ODD_NAMES = (
 )
 
 
+ODD_NEWEST = ("", "-", f"x{FIRST}", f"--{FIRST}", f"-{FIRST}\n", f"-{FIRST[:-1]}B")
+
+
 @pytest.mark.parametrize(
     ("form", "cursor"),
-    [*((BY_ID, odd) for odd in ODD_IDS), *((BY_NAME, odd) for odd in ODD_NAMES)],
+    [
+        *((BY_ID, odd) for odd in ODD_IDS),
+        *((NEWEST_FIRST, odd) for odd in ODD_NEWEST),
+        *((BY_NAME, odd) for odd in ODD_NAMES),
+    ],
 )
 def test_an_invalid_cursor_is_refused(form: CursorForm[Any], cursor: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - whatever is wrong with it
         form.decode(cursor)
-
-
-@explored(50)
-@given(st.text())
-def test_text_that_does_not_match_the_pattern_is_refused(text: str) -> None:
-    assume(not re.fullmatch(BY_ID.pattern, text))
-    with pytest.raises(ValueError, match=r"^not a cursor$"):
-        BY_ID.decode(text)
 
 
 @explored(50)
@@ -53,25 +51,8 @@ def test_text_that_matches_the_pattern_is_the_only_cursor_of_its_id(cursor: str)
     last_id = BY_ID.decode(cursor)
     assert INT64_MIN <= last_id <= INT64_MAX
     assert BY_ID.encode(last_id) == cursor
-
-
-@explored(50)
-@given(int64s)
-def test_a_cursor_encodes_its_id(last_id: int) -> None:
-    for form in (BY_ID, NEWEST_FIRST):
-        assert form.decode(form.encode(last_id)) == last_id
-        assert re.fullmatch(r"-?[A-Za-z0-9_-]{11}", form.encode(last_id))
-
-
-# Cursors of lists in another order
-
-
-@pytest.mark.parametrize(
-    "cursor", ["", "-", f"x{FIRST}", f"--{FIRST}", f"-{FIRST}\n", f"-{FIRST[:-1]}B"]
-)
-def test_an_invalid_newest_first_cursor_is_refused(cursor: str) -> None:
-    with pytest.raises(ValueError, match=r"^not a cursor$"):
-        NEWEST_FIRST.decode(cursor)
+    assert NEWEST_FIRST.encode(last_id) == f"-{cursor}"
+    assert NEWEST_FIRST.decode(f"-{cursor}") == last_id
 
 
 @pytest.mark.parametrize("cursor", [FIRST, NEWEST, NAMED, NEWEST_FIRST.encode(-1)])

@@ -24,7 +24,7 @@ from petstore.domain.fields import INT64_MAX, INT64_MIN, Int64
 from petstore.errors import InvalidBody, InvalidParameter
 from petstore.pets.model import NewPet, PetPatch
 from support.exploration import explored
-from support.strategies import int64s, json_values, pet_like_values
+from support.strategies import json_values, pet_like_values
 
 PET = b'{"name": "Bella", "categoryId": 1}'
 NO_INTEGERS = ("", "+5", " 5", "5 ", "5\n", "1_0", "\uff15", "5.0", "0x5", "1" * 20, "--5", "-")
@@ -138,15 +138,11 @@ class Shelf(Struct, rename="camel"):
     shelf_number: Int64 = 1
 
 
-def test_the_members_of_a_body_have_their_json_names() -> None:
+def test_the_members_of_a_body_have_only_their_json_names() -> None:
     text = b'{"rowNumber": 5.0, "shelfNumber": 2}'
     assert decode_json(text, Shelf) == Shelf(row_number=5, shelf_number=2)
-
-
-def test_the_name_of_a_field_in_python_is_an_unknown_member() -> None:
-    text = b'{"row_number": 5, "shelf_number": 2}'
     with pytest.raises(InvalidBody, match=r"^rowNumber: required; expected a whole number"):
-        decode_json(text, Shelf)
+        decode_json(b'{"row_number": 5, "shelf_number": 2}', Shelf)
 
 
 def test_values_by_their_names_become_a_struct_or_the_wanted_error() -> None:
@@ -170,37 +166,19 @@ def test_converted_values_are_refused_with_all_that_is_wrong() -> None:
     ]
 
 
-@explored(50)
-@given(st.binary(max_size=200))
-def test_any_bytes_are_a_pet_or_an_invalid_body(text: bytes) -> None:
-    assert_pet_or_invalid_body(text)
-
-
-@explored(50)
-@given(json_values | pet_like_values)
-def test_any_json_is_a_pet_or_an_invalid_body(value: Any) -> None:
-    assert_pet_or_invalid_body(json.dumps(value, ensure_ascii=False).encode())
-
-
-@explored(50)
-@given(pet_like_values, st.data())
-def test_any_damage_to_a_body_leaves_a_pet_or_an_invalid_body(
-    value: Any, data: st.DataObject
-) -> None:
+def damaged(value: Any, damage: list[tuple[int, int]]) -> bytes:
     text = bytearray(json.dumps(value, ensure_ascii=False).encode())
-    for _ in range(data.draw(st.integers(1, 3))):
-        text[data.draw(st.integers(0, len(text) - 1))] = data.draw(st.integers(0, 255))
-    assert_pet_or_invalid_body(bytes(text))
+    for place, byte in damage:
+        text[place % len(text)] = byte
+    return bytes(text)
 
 
-def pet_or_reason(text: bytes) -> NewPet | str:
-    try:
-        return decode_json(text, NewPet)
-    except InvalidBody as error:
-        return error.message
+damages = st.lists(st.tuples(st.integers(0), st.integers(0, 255)), max_size=3)
 
 
-def assert_pet_or_invalid_body(text: bytes) -> None:
+@explored(100)
+@given(st.binary(max_size=200) | st.builds(damaged, json_values | pet_like_values, damages))
+def test_any_bytes_are_a_pet_or_an_invalid_body(text: bytes) -> None:
     pet = pet_or_reason(text)
     if isinstance(pet, str):
         assert pet.split(":")[0] in {"the body", "name", "categoryId", "status"}
@@ -212,6 +190,13 @@ def assert_pet_or_invalid_body(text: bytes) -> None:
     assert INT64_MIN <= pet.category_id <= INT64_MAX
     assert pet.status in {msgspec.UNSET, "available", "pending", "sold"}
     json.loads(text)
+
+
+def pet_or_reason(text: bytes) -> NewPet | str:
+    try:
+        return decode_json(text, NewPet)
+    except InvalidBody as error:
+        return error.message
 
 
 @pytest.mark.parametrize(
@@ -246,12 +231,6 @@ def test_text_that_is_not_a_date_and_time_with_an_offset_is_no_moment(text: str)
     assert moment_in(text) is None
     for moment in ("2026-12-24T10:00:00Z", "2026-12-24T12:00:00+02:00"):
         assert moment_in(moment) == datetime(2026, 12, 24, 10, tzinfo=UTC)
-
-
-@explored(50)
-@given(int64s)
-def test_the_digits_of_every_int64_become_that_integer(value: int) -> None:
-    assert number_or_text(str(value), inspect.IntType()) == value
 
 
 def test_the_fields_of_a_struct_have_their_json_names_and_types_without_null() -> None:

@@ -3,7 +3,6 @@
 import re
 import sys
 from datetime import datetime, timedelta, timezone
-from typing import Any
 
 import msgspec
 import pytest
@@ -12,8 +11,6 @@ from msgspec.structs import asdict
 
 from petstore.domain.decoding import decode_json
 from petstore.domain.fields import (
-    INT64_MAX,
-    INT64_MIN,
     NO_U0000,
     NOT_BLANK,
     PRINTABLE,
@@ -31,10 +28,7 @@ def test_white_space_and_what_nobody_sees_is_blank() -> None:
     assert not any(map(str.isalnum, blank - set("\u115f\u1160\u3164\uffa0")))
 
 
-CONTROLS = (
-    *("\0", "\t", "\n", "\x1b", "\x7f", "\x85", "\x9f"),
-    *("\u200e", "\u2028", "\u202e", "\u2066"),
-)
+CONTROLS = "\0\t\n\x1b\x7f\x85\x9f\u200e\u2028\u202e\u2066"
 
 
 @pytest.mark.parametrize(
@@ -42,27 +36,12 @@ CONTROLS = (
     [
         (
             NOT_BLANK,
-            [
-                "",
-                " ",
-                "\t\n",
-                "\0",
-                "a\0",
-                "\0a",
-                "a\n\0",
-                " \n\u3000",
-                "\u200b",
-                "\x01",
-                "\u2800 \ufe0f",
-            ],
+            ["", " ", "\0", "a\0", "\0a", "a\n\0", " \n\u3000", "\u200b", "\x01", "\u2800 \ufe0f"],
             ["a", " a ", "\na\n", "a\u200b", "a\x01", "a\n\nb", "\ud800", "\u0301"],
         ),
         (
             PRINTABLE,
-            ["", " ", "\u00a0\u3000"]
-            + [
-                where.format(each) for where in ("{}a", "a{}", "a{}a", "a{}\n") for each in CONTROLS
-            ],
+            ["", "\u00a0\u3000", *(f"a{each}a" for each in CONTROLS), "\na", "a\n", "a\0\n"],
             ["x", " a b ", "Großtiere", "مفتاح", "\N{DOG FACE}", "O'Hara\";"],
         ),
         (NO_U0000, ["\0", "a\n\0"], ["", "\n", "a\1"]),
@@ -73,25 +52,9 @@ def test_a_pattern_takes_some_texts(pattern: str, refused: list[str], taken: lis
     assert [text for text in taken if re.search(pattern, text)] == taken
 
 
-def test_only_a_64_bit_integer_is_accepted() -> None:
-    for value in (-(2**63), 0, 2**63 - 1):
-        assert INT64_MIN <= msgspec.convert(value, Int64) == value <= INT64_MAX
-    for odd in (-(2**63) - 1, 2**63, 2**64, True, "1", 1.5, None):
-        with pytest.raises(msgspec.ValidationError):
-            msgspec.convert(odd, Int64)
-
-
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [
-        (Int64, "a whole number from -2^63 to 2^63 - 1"),
-        (Moment, "a date and time as in 2026-12-24T10:00:00Z"),
-    ],
-)
-def test_the_error_says_what_is_expected(kind: Any, expected: str) -> None:
-    struct = msgspec.defstruct("Struct", [("value", kind)])
-    with pytest.raises(InvalidBody, match=rf"^value: expected {re.escape(expected)}$"):
-        decode_json(b'{"value": "x"}', struct)
+class Rabbit(Struct, rename="camel"):
+    ear_length: Int64
+    born_at: Moment | None = None
 
 
 @pytest.mark.parametrize(
@@ -103,8 +66,9 @@ def test_the_error_says_what_is_expected(kind: Any, expected: str) -> None:
     ],
 )
 def test_an_invalid_time_is_refused(text: str) -> None:
-    with pytest.raises(msgspec.ValidationError):
-        msgspec.convert(text, Moment)
+    expected = "^bornAt: expected a date and time as in 2026-12-24T10:00:00Z$"
+    with pytest.raises(InvalidBody, match=expected):
+        decode_json(msgspec.json.encode({"earLength": 5, "bornAt": text}), Rabbit)
 
 
 def test_a_time_keeps_its_offset() -> None:
@@ -113,11 +77,6 @@ def test_a_time_keeps_its_offset() -> None:
     converted = msgspec.convert("2026-12-24T10:00:00.25-05:30", Moment)
     assert (converted, converted.utcoffset()) == (moment, offset)
     assert msgspec.convert("2026-12-24T10:00:00Z", Moment).utcoffset() == timedelta(0)
-
-
-class Rabbit(Struct, rename="camel"):
-    ear_length: Int64
-    born_at: Moment | None = None
 
 
 RabbitPatch = patch_of(Rabbit, "RabbitPatch", "The fields of a rabbit to change.")

@@ -35,6 +35,21 @@ def test_a_prefix_matches_in_any_case(prefix: str, name: str, *, is_found: bool)
     assert name_key(name).startswith(name_key(prefix)) == is_found
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "are_equal"),
+    [
+        *(("GROẞTIERE", "großtiere", True), ("\u212bl", "åL", True), ("ΣΊΣΥΦΟΣ", "σίσυφος", True)),
+        *(("\u1fb3", "\u0391\u0399", True), ("q\u0323\u0307", "Q\u0307\u0323", True)),
+        *(("Vögel", "Vogel", False), ("İ", "i", False), ("\u0131", "i", False)),
+        *(("Dogs", "Dogs ", False), ("Å", "A", False)),
+    ],
+)
+def test_names_that_differ_only_in_case_or_normalization_are_equal(
+    one: str, other: str, *, are_equal: bool
+) -> None:
+    assert (name_key(one) == name_key(other)) is are_equal
+
+
 def test_no_character_folds_to_more_than_four() -> None:
     everything = (chr(n) for n in range(sys.maxunicode + 1) if n not in SURROGATES)
     changed = (one for one in everything if not one.isascii() and normalize("NFD", one) != one)

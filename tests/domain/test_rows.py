@@ -7,8 +7,6 @@ from msgspec import UNSET, Struct, UnsetType
 
 from petstore.domain.decoding import RowMapping
 from petstore.domain.fields import Id, Int64, Moment
-from petstore.orders.model import ORDERS
-from petstore.pets.model import PETS, Pet
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 LATER = NOON.astimezone(timezone(timedelta(hours=1))) + timedelta(microseconds=5)
@@ -26,12 +24,6 @@ VISITS = RowMapping(Visit, texts=["planned_at"], computed={"guests": "1 + 1"})
 STORED = ("id", "began_at", "ended_at", "planned_at")
 
 
-def test_columns_are_the_fields_in_order_and_what_is_computed() -> None:
-    assert PETS.columns == "id, name, category_id, status"
-    assert VISITS.columns == "id, began_at, ended_at, planned_at, 1 + 1 AS guests"
-    assert "delivered_at IS NOT NULL AS complete" in ORDERS.columns
-
-
 @pytest.mark.parametrize(
     ("visit", "row"),
     [
@@ -46,10 +38,3 @@ def test_a_struct_is_read_as_it_was_stored(visit: Visit, row: tuple[object, ...]
     assert tuple(VISITS.values(visit, STORED)) == row
     read = VISITS.read((*row, 2))
     assert (read, str(read.planned_at)) == (visit, str(visit.planned_at))
-
-
-def test_a_field_that_is_not_set_is_null() -> None:
-    for pet in (Pet(1, "Bella", 7), Pet(1, "Bella", 7, "sold")):
-        values = PETS.values(pet, Pet.__struct_fields__)
-        assert values == [1, "Bella", 7, pet.status or None]
-        assert PETS.read(values) == pet

@@ -16,8 +16,6 @@ from support.service import Service, running_service
 pytestmark = pytest.mark.anyio
 
 PATH = "/v1/pets/batch"
-MIDNIGHT = 1_796_126_400 + 43_200
-NAME = "expected 1 to 255 characters, not only spaces"
 
 
 def pets(count: int, **members: Any) -> list[dict[str, Any]]:
@@ -40,20 +38,20 @@ async def in_store(service: Service, token: str) -> list[dict[str, Any]]:
     return found
 
 
-# What is refused
-
-
 @pytest.mark.each_database
 async def test_one_invalid_pet_refuses_the_batch_and_each_is_named(service: Service) -> None:
     key, once = await service.issue(per_day=300), {"Idempotency-Key": "once"}
     body = [*pets(2), {"name": "", "categoryId": 1}, 7, {"name": 5, "categoryId": 1}]
     response = await send(service, key.token, body, headers=once)
+    name = "expected 1 to 255 characters, not only spaces"
     message = assert_error(response, 400, "invalid_body")
-    assert message == f"[2].name, [4].name: {NAME}; [3]: expected a JSON object, got a number"
+    assert message == f"[2].name, [4].name: {name}; [3]: expected a JSON object, got a number"
     assert response.headers["X-RateLimit-Remaining"] == "299"  # it costs one request
     assert await in_store(service, key.token) == []
-    # Corrected, with the same key.
-    assert (await send(service, key.token, pets(2), headers=once)).status_code == 201
+    # Corrected, with the same key, and sent again.
+    for _ in range(2):
+        corrected = await send(service, key.token, pets(2), headers=once)
+        assert corrected.status_code == 201
     assert len(await in_store(service, key.token)) == 2
 
 
@@ -82,22 +80,12 @@ async def test_with_strict_categories_each_unregistered_one_is_named(address: st
         assert (await send(service, token, pets(4, categoryId=1))).status_code == 201
 
 
-async def test_a_batch_needs_the_scope_to_write(service: Service) -> None:
-    key = await service.issue(scopes=frozenset({"pets:read"}))
-    assert_error(await send(service, key.token, pets(1)), 403, "missing_scope")
-
-
-# What is added
-
-
 @pytest.mark.each_database
-@pytest.mark.parametrize("count", [1, 100])
-async def test_pets_are_returned_in_order(service: Service, token: str, count: int) -> None:
-    assert await in_store(service, token) == []
-    body = [{**pet, "id": 7, "ignored": {}} for pet in pets(count)]
+async def test_pets_are_returned_in_order(service: Service, token: str) -> None:
+    body = [{**pet, "id": 7, "ignored": {}} for pet in pets(100)]
     response = await send(service, token, body)
     assert response.status_code == 201
-    assert response.json() == [{"id": n, **pet} for n, pet in enumerate(pets(count), 1)]
+    assert response.json() == [{"id": n, **pet} for n, pet in enumerate(pets(100), 1)]
     assert not {"Location", "ETag", "Link"} & set(response.headers)
     assert await in_store(service, token) == response.json()
 
@@ -128,57 +116,21 @@ async def test_of_a_batch_that_breaks_off_nothing_is_added(service: Service) -> 
     assert usage["day"]["remaining"] == 100 - 1 - 2 - 1
 
 
-# Once
-
-
-@pytest.mark.each_database
-async def test_a_batch_sent_again_is_added_once(service: Service, token: str) -> None:
-    key = {"Idempotency-Key": "once"}
-    first = await send(service, token, pets(3), headers=key)
-    again = await send(service, token, pets(3), headers=key)
-    assert (again.status_code, again.content) == (201, first.content)
-    assert again.headers["Idempotent-Replayed"] == "true"
-    assert not {"Location", "ETag"} & set(again.headers)
-    assert_error(await send(service, token, pets(2), headers=key), 422, "idempotency_key_reused")
-    single = await service.request("POST", "/v1/pets", token, json=pets(1)[0], headers=key)
-    assert_error(single, 422, "idempotency_key_reused")
-    assert len(await in_store(service, token)) == 3
-
-
-@pytest.mark.each_database
-async def test_of_two_equal_batches_at_once_one_is_added(service: Service, token: str) -> None:
-    key = {"Idempotency-Key": "once"}
-    both = await asyncio.gather(*(send(service, token, pets(3), headers=key) for _ in range(2)))
-    # The second one waits for the first or meets it, and gets its response or a conflict.
-    assert sorted(response.status_code for response in both) in ([201, 201], [201, 409])
-    assert len(await in_store(service, token)) == 3
-
-
-# What it costs
-
-
-async def test_a_batch_costs_a_request_of_the_day_for_each_pet(service: Service) -> None:
+async def test_a_batch_costs_a_request_of_the_day_for_each_pet_whenever_it_is_sent(
+    service: Service,
+) -> None:
     key = await service.issue("free")
-    response = await send(service, key.token, pets(100))
-    assert response.headers["RateLimit"] == '"minute";r=59;t=60, "day";r=900;t=43200'
-    assert response.headers["X-RateLimit-Remaining"] == "59"
-    usage = (await service.request("GET", "/v1/usage", key.token)).json()
-    assert usage["day"]["remaining"] == 900
-    response = await send(service, key.token, pets(1))
-    assert response.headers["RateLimit"] == '"minute";r=58;t=60, "day";r=899;t=43200'
-
-
-async def test_a_batch_sent_again_costs_as_much_again(service: Service) -> None:
-    key = await service.issue(per_day=300)
-    for left in (200, 100, 0):
+    for left in (900, 800):
         response = await send(service, key.token, pets(100), headers={"Idempotency-Key": "once"})
-        assert response.status_code == 201
-        assert response.headers["X-RateLimit-Remaining"] == str(left)
+        minute = left // 100 + 50
+        assert response.headers["RateLimit"] == f'"minute";r={minute};t=60, "day";r={left};t=43200'
+        assert response.headers["X-RateLimit-Remaining"] == str(minute)
+        usage = (await service.request("GET", "/v1/usage", key.token)).json()
+        assert usage["day"]["remaining"] == left
 
 
 async def test_a_batch_beyond_the_day_is_refused_until_midnight(service: Service) -> None:
-    reader = (await service.issue()).token
-    key = await service.issue(per_minute=5, per_day=20)
+    key, midnight = await service.issue(per_minute=5, per_day=20), service.clock() // 1000 + 43_200
     await send(service, key.token, pets(11))
     response = await send(service, key.token, pets(10))
     assert assert_error(response, 429, "rate_limit_exceeded") == (
@@ -189,23 +141,13 @@ async def test_a_batch_beyond_the_day_is_refused_until_midnight(service: Service
     assert response.headers["X-RateLimit-Limit"] == "20"
     assert response.headers["X-RateLimit-Remaining"] == "9"
     assert response.headers["RateLimit"] == '"minute";r=3;t=60, "day";r=9;t=43200'
-    assert response.headers["X-RateLimit-Reset"] == str(MIDNIGHT)
+    assert response.headers["X-RateLimit-Reset"] == str(midnight)
     assert response.headers["Retry-After"] == "43200"
-    assert len(await in_store(service, reader)) == 11
     response = await send(service, key.token, pets(9))  # exactly as many as are left
     assert (response.status_code, response.headers["X-RateLimit-Remaining"]) == (201, "0")
     assert_error(await send(service, key.token, pets(1)), 429, "rate_limit_exceeded")
     service.clock.advance(43_200)
-    assert (await send(service, key.token, pets(10))).status_code == 201
-
-
-async def test_batches_at_once_cost_no_more_than_the_day_has(service: Service) -> None:
-    key = await service.issue(per_day=100)
-    reader = (await service.issue()).token
-    responses = await asyncio.gather(*(send(service, key.token, pets(30)) for _ in range(8)))
-    assert [response.status_code for response in responses] == [201] * 3 + [429] * 5
-    last = await service.request("GET", "/v1/pets?sort=-id&limit=1", reader)
-    assert last.json()[0]["id"] == 90
+    assert (await send(service, key.token, pets(10))).json()[0]["id"] == 21
 
 
 @pytest.mark.each_database

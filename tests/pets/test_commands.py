@@ -1,23 +1,19 @@
 """``petstore pets`` and ``inventory``: the pets of a running service."""
 
+import csv
 import json
 import secrets
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from support.odd_service import odd_service, response
+from support.odd_service import error, odd_service, response
 from support.process import servers_in
 from support.shop import Shop
-from support.terminal import shown_on_terminal
 
 MORE = "(there are more: see --all, --limit, or --cursor "
-
-
-@pytest.fixture
-def category() -> int:
-    """A category in which no other test has pets."""
-    return secrets.randbelow(2**62)
+HOSTILE = "[b]\x1b]0;owned\x07\nRex[/b]"
 
 
 def lines(text: str) -> list[list[str]]:
@@ -25,7 +21,8 @@ def lines(text: str) -> list[list[str]]:
     return [line.split() for line in text.splitlines()]
 
 
-def test_a_pet_is_added_changed_and_deleted(shop: Shop, category: int) -> None:
+def test_a_pet_is_added_changed_and_deleted(shop: Shop) -> None:
+    category = secrets.randbelow(2**62)  # in which no other test has pets
     printed = shop.succeed("pets", "add", "Kn\u00f6del", "--category", category)
     pet_id = int(printed.split()[1])
     known = f"id        {pet_id}\nname      Kn\u00f6del\ncategory  {category}\n"
@@ -33,12 +30,12 @@ def test_a_pet_is_added_changed_and_deleted(shop: Shop, category: int) -> None:
     assert shop.succeed("pets", "change", pet_id, "--status", "sold") == f"{known}status    sold\n"
     words = shop.fail("pets", "change", pet_id, "--status", "pending", status=4)
     assert words == "status: sold can become available, not pending"
-    pet = shop.ask("pets", "change", pet_id, "--name", "Max", "--status", "available")
-    assert pet == {"id": pet_id, "name": "Max", "categoryId": category, "status": "available"}
+    pet = shop.ask("pets", "change", pet_id, "--name", HOSTILE, "--status", "available")
+    assert pet == {"id": pet_id, "name": HOSTILE, "categoryId": category, "status": "available"}
     assert shop.succeed("pets", "list", "--category", category, "--json").endswith("\n]\n")
     assert lines(shop.succeed("pets", "list", "--category", category)) == [
         ["id", "name", "category", "status"],
-        [str(pet_id), "Max", str(category), "available"],
+        [str(pet_id), r"[b]\x1b]0;owned\x07\nRex[/b]", str(category), "available"],
     ]
     assert "status" not in shop.ask("pets", "change", pet_id, "--no-status")
     deleted = shop("pets", "delete", pet_id)
@@ -55,45 +52,57 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     with servers_in(folder) as start:
         server = start()
         shop = Shop(server.url, server.issue())
-        shop.succeed("categories", "add", "Dogs")
+        shop.succeed("categories", "add", "D\u00f6gs")
         file = folder / "pets.csv"
-        file.write_text("name,category\n" + "".join(f"pet {n},Dogs\n" for n in range(123)))
+        rows = "".join(f'"=pet, {n}",D\u00f6gs,{"sold" if n % 2 else ""}\n' for n in range(123))
+        file.write_text(f"name,category,status\n{rows}")
         shop.succeed("pets", "import", file)
         yield shop
 
 
-@pytest.mark.parametrize(
-    ("options", "count", "hint"),
-    [
-        ((), 20, MORE),
-        (("--limit", 3), 3, MORE),
-        (("--limit", 100), 100, MORE),
-        (("--all",), 123, ""),
-    ],
-)
-def test_a_list_is_one_page_unless_all_is_given(
-    many: Shop, options: tuple[object, ...], count: int, hint: str
+def test_a_list_is_one_page_unless_all_is_given(many: Shop) -> None:
+    expected: list[tuple[tuple[object, ...], int, str]] = [
+        *(((), 20, MORE), (("--limit", 100), 100, MORE), (("--all",), 123, "")),
+    ]
+    for options, count, hint in expected:
+        ids = list(range(1, count + 1))
+        table = many("pets", "list", *options)
+        assert [int(words[0]) for words in lines(table.stdout)[1:]] == ids
+        listed = many("pets", "list", *options, "--json")
+        assert [pet["id"] for pet in json.loads(listed.stdout)] == ids
+        for result in (table, listed):
+            assert (result.exit_code, result.stderr == "") == (0, hint == "")
+            assert result.stderr.startswith(hint)
+
+
+def test_every_pet_is_exported_in_a_file_that_adds_nothing_if_it_is_imported(
+    many: Shop, tmp_path: Path
 ) -> None:
-    result = many("pets", "list", *options)
-    assert result.exit_code == 0
-    ids = [words[0] for words in lines(result.stdout)[1:]]
-    assert ids == [str(n + 1) for n in range(count)]
-    assert (result.stderr == "") == (hint == "")
-    assert result.stderr.startswith(hint)
-    result = many("pets", "list", *options, "--json")
-    assert [pet["id"] for pet in json.loads(result.stdout)] == [n + 1 for n in range(count)]
-    assert (result.stderr == "") == (hint == "")
-    assert result.stderr.startswith(hint)
+    file = tmp_path / "all.csv"
+    assert many("pets", "export", file).stderr == "123 pets exported.\n"
+    text = file.read_text("utf-8-sig")
+    assert file.read_bytes().startswith(b"\xef\xbb\xbf")
+    header, *rows = csv.reader(text.splitlines())
+    assert header == ["id", "name", "categoryId", "category", "status"]
+    first = ["1", "=pet, 0", "1", "D\u00f6gs", ""]
+    assert rows[:2] == [first, ["2", "=pet, 1", "1", "D\u00f6gs", "sold"]]
+    assert len(rows) == 123
+    assert many("pets", "export").stdout == text
+    assert '\n1,"\'=pet, 0",1,' in many("pets", "export", "--spreadsheet-safe").stdout
+    result = many("pets", "import", file)
+    assert result.exit_code == 1
+    assert "0 pets added, 123 rows refused." in result.stdout
+    assert "line 2: It is already in the store, as pet 1." in result.stderr
 
 
-def test_a_name_cannot_control_the_terminal(shop: Shop, category: int) -> None:
-    shop.succeed("pets", "add", "[b]\x1b]0;owned\x07\nRex[/b]", "--category", category)
-    shown = shown_on_terminal("pets", "list", "--category", str(category), **shop.environment)
-    assert "\x1b]" not in shown.raw
-    assert "\x07" not in shown.raw
-    assert r"[b]\x1b]0;owned\x07\nRex[/b]" in shown.text
-    printed = shop.succeed("pets", "list", "--category", category, "--json")
-    assert r"[b]\u001b]0;owned\u0007\nRex[/b]" in printed
+def test_a_failed_export_leaves_the_file_unchanged(tmp_path: Path) -> None:
+    file = tmp_path / "all.csv"
+    file.write_text("before")
+    page = response(200, [], Link='</v1/pets?cursor=a>; rel="next"')
+    with odd_service(response(200, []), page, error(401, message="no valid key")) as service:
+        words = Shop(service.url, "a-key").fail("pets", "export", file, status=5)
+    assert words == f"no valid key: check PETSTORE_KEY; {file} is unchanged"
+    assert file.read_text() == "before"
 
 
 def test_the_inventory_has_a_line_for_each_status_and_category() -> None:

@@ -1,6 +1,7 @@
 """``petstore pets import`` and ``petstore imports``: files into a running service."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from petstore.cli import client
 from petstore.imports.operations import OPERATIONS
 from support.odd_service import error, odd_service, response
-from support.process import StartServer
+from support.process import ServerProcess, serving
 from support.shop import Shop
 from support.workbooks import excel, row
 
@@ -16,13 +17,18 @@ CREATE_IMPORT = next(each for each in OPERATIONS if each.id == "createImport")
 LIST = "Tier;Art;Zustand\nBella;Dogs;verkauft\nMia;Wolves;\n;Dogs;sold\nRex;Dogs;Pflege\n"
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A service with the category Dogs."""
+    with serving(tmp_path_factory.mktemp("server")) as server:
+        Shop(server.url, server.issue()).succeed("categories", "add", "Dogs")
+        yield server
+
+
 @pytest.fixture
-def shop(start: StartServer) -> Shop:
-    """The commands of a service with the category Dogs."""
-    server = start()
-    shop = Shop(server.url, server.issue())
-    shop.succeed("categories", "add", "Dogs")
-    return shop
+def shop(server: ServerProcess) -> Shop:
+    """The commands of somebody without imports."""
+    return Shop(server.url, server.issue())
 
 
 @pytest.fixture
@@ -33,13 +39,17 @@ def file(tmp_path: Path) -> Path:
     return file
 
 
-def test_refused_rows_are_reported_and_saved(shop: Shop, file: Path, tmp_path: Path) -> None:
+def test_an_import_is_reported_listed_undone_and_deleted(
+    shop: Shop, file: Path, tmp_path: Path
+) -> None:
     saved = tmp_path / "refused.csv"
     result = shop("pets", "import", file, "--column", "status=Zustand", "--refused", saved)
     assert result.exit_code == 1
+    (listed,) = shop.ask("imports", "list")
+    number = listed["id"]
     assert result.stdout.splitlines() == [
         "1 pet added, 3 rows refused.",
-        "To undo it within 7 days: petstore imports undo 1",
+        f"To undo it within 7 days: petstore imports undo {number}",
     ]
     assert result.stderr.splitlines() == [
         "line 3: There is no category “Wolves”.",
@@ -50,27 +60,31 @@ def test_refused_rows_are_reported_and_saved(shop: Shop, file: Path, tmp_path: P
         "Tier,Art,Zustand,Line,Reason",
         "Mia,Wolves,,3,There is no category “Wolves”.",
     ]
+    again = shop("pets", "import", file)
+    assert "1 pet had been added before.\n0 pets added" in again.stdout
+    assert "tiere.csv" in shop.succeed("imports", "list")
+    assert "file name           tiere.csv\n" in shop.succeed("imports", "show", number)
+    pet = shop.ask("pets", "list", "--all")[-1]["id"]
+    shop.succeed("pets", "change", pet, "--name", "Bella II")
+    undone = shop("imports", "undo", number).stdout
+    assert [line.split() for line in undone.splitlines()[:3]] == [
+        *(["id", str(number)], ["deleted", "0"], ["kept", "1"]),
+    ]
+    assert f"{pet}   Bella  changed\n" in undone
+    assert shop("imports", "delete", number).stderr == f"Import {number} deleted.\n"
+    assert f"there is no import {number}" in shop.fail("imports", "show", number, status=3)
 
 
 def test_everything_can_be_decided_by_options(shop: Shop, file: Path) -> None:
     options = ("--column", "status=3", "--value", "Pflege=pending", "--create-categories")
     preview = shop("pets", "import", file, *options, "--default-status", "available", "--preview")
     assert preview.stdout == "3 pets to add, 1 row to refuse.\n"
-    result = shop("pets", "import", file, "--json")
-    outcome = {"added": 3, "refused": 1, "doneBefore": 0, "import": 1}
-    assert json.loads(result.stdout) == outcome
-    pets = json.loads(shop.succeed("pets", "list", "--json"))
-    assert [(pet["categoryId"], pet["status"]) for pet in pets] == [
-        (1, "sold"),
-        (2, "available"),
-        (1, "pending"),
-    ]
-
-
-def test_the_same_file_adds_nothing_twice(shop: Shop, file: Path) -> None:
-    shop("pets", "import", file)
-    result = shop("pets", "import", file)
-    assert "1 pet had been added before.\n0 pets added" in result.stdout
+    outcome = json.loads(shop("pets", "import", file, "--json").stdout)
+    (listed,) = shop.ask("imports", "list")
+    assert outcome == {"added": 3, "refused": 1, "doneBefore": 0, "import": listed["id"]}
+    pets = shop.ask("pets", "list", "--all")[-3:]
+    expected = [(1, "sold"), (2, "available"), (1, "pending")]
+    assert [(pet["categoryId"], pet["status"]) for pet in pets] == expected
 
 
 def test_a_busy_service_is_asked_again(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,26 +107,10 @@ def test_a_workbook_is_imported(shop: Shop, tmp_path: Path) -> None:
     assert shop.fail("pets", "import", file, status=2).endswith("and choose that file.")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--column", "price=Tier"], "expected one of name, category, status, id and a column"),
-        (["--column", "name=Katze"], "there is no column Katze; the columns are Tier, Art"),
-        (["--value", "Pflege=gone"], "expected a word and one of available, pending, sold, none"),
-    ],
-)
-def test_mistakes_are_refused(shop: Shop, file: Path, options: list[str], message: str) -> None:
-    assert message in shop.fail("pets", "import", file, *options, status=2)
-
-
-def test_an_import_is_listed_shown_undone_and_deleted(shop: Shop, file: Path) -> None:
-    shop("pets", "import", file)
-    assert "tiere.csv" in shop.succeed("imports", "list")
-    shown = shop.succeed("imports", "show", 1)
-    assert "file name           tiere.csv\n" in shown
-    shop.succeed("pets", "change", 1, "--name", "Bella II")
-    undone = shop("imports", "undo", 1)
-    assert undone.stdout.splitlines()[:3] == ["id       1", "deleted  0", "kept     1"]
-    assert "1   Bella  changed\n" in undone.stdout
-    assert shop("imports", "delete", 1).stderr == "Import 1 deleted.\n"
-    assert "there is no import 1" in shop.fail("imports", "show", 1, status=3)
+def test_mistakes_are_refused(shop: Shop, file: Path) -> None:
+    for option, value, message in (
+        ("--column", "price=Tier", "expected one of name, category, status, id and a column"),
+        ("--column", "name=Katze", "there is no column Katze; the columns are Tier, Art"),
+        ("--value", "Pflege=gone", "expected a word and one of available, pending, sold, none"),
+    ):
+        assert message in shop.fail("pets", "import", file, option, value, status=2)

@@ -1,124 +1,72 @@
 """The inventory: right at every moment, and never counted."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from typing import Any
 
-import httpx
 import pytest
 
 from petstore.databases.contract import Statement
 from petstore.databases.postgres import PostgresStore
 from petstore.pets.model import CategoryCounts, NewPet
 from petstore.pets.store import get_inventory_by_category
+from support.cases import case
 from support.changes import create_pets
+from support.sending import Send, sender
 from support.service import Service
 from support.stores import do
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
-EMPTY = {"available": 0, "pending": 0, "sold": 0}
-STATUSES = (None, "available", "pending", "sold")
+STATUSES = ("available", "pending", "sold")
+BELLA = {"name": "Bella", "categoryId": 1}
+STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    *(("POST", "/pets", BELLA | {"status": status}) for status in ("available", *STATUSES)),
+    *(("POST", "/pets", BELLA) for _ in range(2)),
+    # A pet moves from status to status.
+    *(("PATCH", "/pets/5", {"status": status}) for status in ("available", None, "sold")),
+    *(("PATCH", "/pets/5", {"status": status}) for status in ("available", "pending")),
+    # An order moves it.
+    ("POST", "/store/orders", {"petId": 1}),
+    ("PATCH", "/store/orders/1", {"status": "approved"}),
+    ("PATCH", "/store/orders/1", {"status": "cancelled"}),
+    ("POST", "/store/orders", {"petId": 1}),
+    *(("DELETE", "/store/orders/2", {}) for _ in range(2)),
+    ("POST", "/store/orders", {"petId": 2}),
+    ("PATCH", "/store/orders/3", {"status": "approved"}),
+    ("PATCH", "/store/orders/3", {"status": "delivered"}),
+    # Pets move from category to category: with a status, without one, and with a change of it.
+    *(
+        ("PATCH", f"/pets/{pet_id}", {"categoryId": category})
+        for category in (2, -(2**63), 2**63 - 1, 1)
+        for pet_id in (1, 4, 6)
+    ),
+    ("PATCH", "/pets/6", {"categoryId": 5, "status": "available"}),
+    ("PATCH", "/pets/1", {"categoryId": 5, "status": None}),
+    *(("DELETE", f"/pets/{pet_id}", {}) for pet_id in range(1, 7)),
+)
 
-Send: TypeAlias = Callable[..., Awaitable[httpx.Response]]
-"""Takes a method, a path under ``/v1`` and a body; expects a success."""
 
-
-@pytest.fixture
-async def send(service: Service) -> Send:
-    key = await service.issue()
-
-    async def send(method: str, path: str, **body: Any) -> httpx.Response:
-        response = await service.request(method, f"/v1{path}", key.token, json=body)
-        assert response.is_success, response.text
-        return response
-
-    return send
-
-
-async def add(send: Send, *statuses: str | None) -> None:
-    """Add pets with these statuses."""
-    for status in statuses:
-        wanted = {} if status is None else {"status": status}
-        await send("POST", "/pets", name="Bella", categoryId=1, **wanted)
-
-
-async def inventory(send: Send) -> dict[str, int]:
-    """Return the inventory, which agrees with the list of pets."""
+async def check(send: Send) -> None:
+    """Check that the inventory agrees with the list of pets."""
     counts: dict[str, int] = (await send("GET", "/store/inventory")).json()
-    pets = (await send("GET", "/pets?limit=100")).json()
-    assert Counter(counts) == Counter(pet["status"] for pet in pets if "status" in pet)
-    by_category = (await send("GET", "/store/inventory?by=category")).json()
-    found = {
-        (row["categoryId"], status): row[status]
-        for row in by_category["categories"]
-        for status in EMPTY
-    }
-    counted = Counter((pet["categoryId"], pet["status"]) for pet in pets if "status" in pet)
-    assert Counter(found) == counted
-    assert all(any(row[status] for status in EMPTY) for row in by_category["categories"])
-    return counts
+    listed = (await send("GET", "/pets?limit=100")).json()
+    pets = [(pet["categoryId"], pet["status"]) for pet in listed if "status" in pet]
+    expected = Counter(status for _, status in pets)
+    assert counts == {status: expected[status] for status in STATUSES}
+    rows = (await send("GET", "/store/inventory?by=category")).json()["categories"]
+    found = {(row["categoryId"], status): row[status] for row in rows for status in STATUSES}
+    assert Counter(found) == Counter(pets)
+    assert all(any(row[status] for status in STATUSES) for row in rows)
 
 
-async def test_pets_are_counted_by_status_and_those_without_one_are_left_out(send: Send) -> None:
-    expected = EMPTY.copy()
-    assert await inventory(send) == expected
-    for status in (None, "available", "available", "pending", "sold", None):
-        await add(send, status)
-        if status is not None:
-            expected[status] += 1
-        assert await inventory(send) == expected
-
-
-async def test_changes_and_deletions_are_counted(send: Send) -> None:
-    await add(send, "available", None)
-    for status in ("available", None, "sold", "available", "pending", "available"):
-        await send("PATCH", "/pets/2", status=status, name="Max")
-        expected = EMPTY | {"available": 1}
-        if status is not None:
-            expected[status] += 1
-        assert await inventory(send) == expected
-    await add(send, *STATUSES)
-    for pet_id in (2, 3, 4, 5, 6):
-        await send("DELETE", f"/pets/{pet_id}")
-        await inventory(send)
-    assert await inventory(send) == EMPTY | {"available": 1}
-
-
-async def test_each_step_of_an_order_is_counted(send: Send) -> None:
-    await add(send, "available", "available")
-    steps: list[tuple[str, str, dict[str, Any], tuple[int, ...]]] = [
-        ("POST", "/store/orders", {"petId": 1}, (1, 1, 0)),
-        ("PATCH", "/store/orders/1", {"status": "approved"}, (1, 1, 0)),
-        ("PATCH", "/store/orders/1", {"status": "cancelled"}, (2, 0, 0)),
-        ("POST", "/store/orders", {"petId": 1}, (1, 1, 0)),
-        ("DELETE", "/store/orders/2", {}, (2, 0, 0)),
-        ("DELETE", "/store/orders/2", {}, (2, 0, 0)),
-        ("POST", "/store/orders", {"petId": 2}, (1, 1, 0)),
-        ("PATCH", "/store/orders/3", {"status": "approved"}, (1, 1, 0)),
-        ("PATCH", "/store/orders/3", {"status": "delivered"}, (1, 0, 1)),
-        ("DELETE", "/pets/2", {}, (1, 0, 0)),
-    ]
-    for method, path, body, expected in steps:
-        await send(method, path, **body)
-        assert tuple((await inventory(send)).values()) == expected
-
-
-# By category
-
-
-async def test_a_pet_counts_in_the_category_that_it_moves_to(send: Send) -> None:
-    await add(send, "available", None, "sold")
-    for category in (2, -(2**63), 2**63 - 1, 1):
-        for pet_id in (1, 2, 3):
-            await send("PATCH", f"/pets/{pet_id}", categoryId=category)
-            await inventory(send)
-    await send("PATCH", "/pets/2", categoryId=5, status="available")
-    await send("PATCH", "/pets/1", categoryId=5, status=None)
-    await inventory(send)
-    for pet_id in (1, 2, 3):
-        await send("DELETE", f"/pets/{pet_id}")
-        await inventory(send)
+async def test_each_change_of_a_pet_and_of_its_order_is_counted(service: Service) -> None:
+    send = await sender(service)
+    await check(send)
+    for method, path, body in STEPS:
+        with case(method, path, body):
+            response = await send(method, path, json=body)
+            assert response.is_success, response.text
+            await check(send)
 
 
 async def test_many_changes_of_one_are_summed_up(service: Service, database_kind: str) -> None:

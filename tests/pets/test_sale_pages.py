@@ -32,7 +32,9 @@ async def statuses(visitor: Visitor) -> tuple[str, str]:
 
 
 @pytest.mark.each_database
-async def test_a_sale_asks_for_buyer_and_price(service: Service, grace: Visitor) -> None:
+async def test_a_sale_asks_for_buyer_and_price_and_is_undone_by_a_return(
+    service: Service, grace: Visitor, clock: ManualClock
+) -> None:
     place = '<div id="sale" data-follow="pet order">'  # an open page learns of the sale
     assert place in (await grace.get("/pets/1")).text
     sold = await sell(grace, buyer="Ada", amount="249")
@@ -43,11 +45,6 @@ async def test_a_sale_asks_for_buyer_and_price(service: Service, grace: Visitor)
     assert await statuses(grace) == ("sold", "delivered")
     await service.store.write(do("DELETE FROM events"))
     assert "To Ada for $249.00: Order 1." in words(await grace.get("/pets/1"))
-
-
-@pytest.mark.each_database
-async def test_a_sale_is_undone_by_a_return(grace: Visitor, clock: ManualClock) -> None:
-    sold = await sell(grace, buyer="Ada", amount="249")
     clock.advance(600)
     undone = await succeed(grace, sold, "Undo")
     assert undone.url.path == "/console/pets/1"
@@ -80,12 +77,15 @@ async def test_an_undo_leaves_a_pet_that_was_sold_again(grace: Visitor) -> None:
     assert "by Grace: Order 2." in words(await grace.get("/pets/1"))
 
 
-async def test_a_reservation_keeps_what_was_typed(grace: Visitor) -> None:
+async def test_what_was_typed_for_an_order_stays(grace: Visitor) -> None:
     page = await grace.get("/pets/1")
     typed = {"buyer": "Ada", "amount": "1,249.50", "shipDate": "2026-12-24T10:00", "note": "Calls"}
-    refused = await press(grace, page, "Reserve", **typed | {"amount": "a lot"})
-    assert refused.status_code == 400
-    assert form_of(refused, "Reserve").fields.items() >= (typed | {"amount": "a lot"}).items()
+    for button in ("Reserve", "Sell Bella"):
+        refused = await press(grace, page, button, **typed | {"amount": "a lot"})
+        assert refused.status_code == 400
+        assert "Price in USD: enter a price such as 249.00" in words(refused)
+        assert form_of(refused, button).fields.items() >= (typed | {"amount": "a lot"}).items()
+        assert form_of(refused, "Save").fields["name"] == "Bella"
     for _ in range(2):
         reserved = await succeed(grace, page, "Reserve", **typed)
         assert reserved.url.path == "/console/orders/1"
@@ -94,16 +94,22 @@ async def test_a_reservation_keeps_what_was_typed(grace: Visitor) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "button"), [("", "Reserve"), ("", "Sell Rex"), ("sold", "Sell Rex")]
+    ("status", "button"),
+    [
+        *((status, "Sell Rex") for status in ("available", "pending", "sold", "")),
+        *((status, "Reserve") for status in ("available", "pending", "")),
+    ],
 )
-async def test_a_pet_without_an_order_is_sold_whatever_its_status(
+async def test_two_clicks_sell_or_reserve_a_pet_without_an_order_once_whatever_its_status(
     grace: Visitor, status: str, button: str
 ) -> None:
     await grace.submit("/pets", name="Rex", categoryId="1", status=status)
     page = await grace.get("/pets/2")
-    for _ in range(2):  # clicks
-        sold = await succeed(grace, page, button, buyer="Ada")
-        assert "order 1)." in words(sold)
+    for _ in range(2):
+        done = await succeed(grace, page, button, buyer="Ada")
+        assert "order 1)." in words(done)
+    await succeed(grace, done, "Undo")
+    assert '<span class="status available"' in (await grace.get("/pets/2")).text
 
 
 async def test_a_pet_that_changed_meanwhile_is_not_made_available_to_be_sold(
@@ -115,23 +121,6 @@ async def test_a_pet_that_changed_meanwhile_is_not_made_available_to_be_sold(
     refused = await press(grace, page, "Sell Rex")
     assert refused.status_code == 409
     assert form_of(refused, "Save").fields["status"] == "pending"
-
-
-async def test_two_clicks_sell_once(grace: Visitor) -> None:
-    page = await grace.get("/pets/1")
-    for _ in range(2):
-        sold = await succeed(grace, page, "Sell Bella", buyer="Ada")
-        assert "(order 1)." in words(sold)
-
-
-async def test_a_price_that_is_none_is_refused_and_what_was_typed_stays(grace: Visitor) -> None:
-    page = await grace.get("/pets/1")
-    refused = await press(grace, page, "Sell Bella", buyer="Ada", amount="a lot")
-    assert refused.status_code == 400
-    assert "Price in USD: enter a price such as 249.00" in words(refused)
-    sent = form_of(refused, "Sell Bella").fields
-    assert (sent["buyer"], sent["amount"]) == ("Ada", "a lot")
-    assert form_of(refused, "Save").fields["name"] == "Bella"
 
 
 async def test_who_sells_second_learns_who_was_faster(service: Service, grace: Visitor) -> None:

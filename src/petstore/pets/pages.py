@@ -35,7 +35,13 @@ from petstore.console.numbers import shown_count
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
 from petstore.domain.decoding import convert
 from petstore.domain.time_zones import local_time
-from petstore.errors import InvalidBody, NotFound, PetstoreError, PreconditionFailed
+from petstore.errors import (
+    InvalidBody,
+    NotFound,
+    PetReserved,
+    PetstoreError,
+    PreconditionFailed,
+)
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.orders.form import card_of, latest_order, order_form, sale_of, sold_in_words
@@ -314,7 +320,7 @@ async def _placed(request: PageRequest, **more: bool) -> tuple[Order, dict[str, 
     request.decoded("placeOrder", body)
     pet = await request.find_pet(request.path_id)
     if pet and pet.status != "available" and request.form.text("frees") == version_of(pet):
-        with suppress(PreconditionFailed):  # the other click of two
+        with suppress(PreconditionFailed, PetReserved):  # the other click of two
             available, version = {"status": "available"}, Result(pet).version
             await request.execute("updatePet", available, if_match=version)
     placed = await request.execute("placeOrder", body)
