@@ -331,6 +331,10 @@ def test_a_future_retry_after_on_a_429_or_503_pauses_up_to_a_day(
         assert paused_until(status, retry_after, NOW) is None
 
 
+def test_a_retry_after_date_one_millisecond_ahead_pauses_deliveries() -> None:
+    assert paused_until(429, "Tue, 01 Dec 2026 12:00:00 GMT", NOW - 1) == NOW
+
+
 def test_consecutive_failures_are_counted_from_the_first_until_a_success() -> None:
     health = WebhookHealth(0, None, 7)
     for hours in range(3):
