@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from petstore.clock import SECOND
@@ -88,33 +87,27 @@ async def rows(service: Service, sql: str) -> list[Any]:
     return await service.store.read(Statement(sql))
 
 
-async def test_a_key_has_the_webhooks_scope_only_if_it_is_named(service: Service) -> None:
-    usual = await sender(service)
-    response = await usual("POST", "/webhooks", json=BODY)
-    assert "webhooks:write" in assert_error(response, 403, "missing_scope")
-    named = await sender(service, scopes=frozenset({"webhooks:write"}))
-    assert (await create(named))["id"] == 1
-
-
-# Keys
-
-
 @pytest.mark.each_database
-async def test_the_webhook_of_another_key_is_not_found(service: Service, send: Send) -> None:
+async def test_the_webhook_of_another_key_or_environment_is_not_found(
+    service: Service, send: Send
+) -> None:
     await create(send)
     await add_events(service.store, [NOW])
     await add_deliveries(service.store, 1, "failed")
     other = await sender(service, scopes=MANAGER)
-    for method, rest in BY_ID:
-        for body in (BODY, {**BODY, "enabled": False}):
-            with case(method, rest, body):
-                response = await other(method, f"/webhooks/1{rest}", json=body)
-                assert assert_error(response, 404, "not_found") == "there is no webhook 1"
-    response = await other("PATCH", "/webhooks/1", json={"enabled": False})
-    assert_error(response, 404, "not_found")
+    bodies = [(method, rest, BODY) for method, rest in BY_ID]
+    for method, rest, body in (*bodies, ("PATCH", "", {"enabled": False})):
+        with case(method, rest, body):
+            response = await other(method, f"/webhooks/1{rest}", json=body)
+            assert assert_error(response, 404, "not_found") == "there is no webhook 1"
     for query in ("", "?failing=true"):
         assert (await other("GET", f"/webhooks{query}")).json() == []
     assert (await send("GET", "/webhooks/1")).json() == WEBHOOK
+    await service.store.write(do("UPDATE webhooks SET environment = 'staging', key_id = 2"))
+    for method in ("GET", "PATCH"):
+        response = await send(method, "/webhooks/1", json={"enabled": False})
+        assert_error(response, 404, "not_found")
+    assert (await send("GET", "/webhooks")).json() == []
 
 
 @pytest.mark.each_database
@@ -162,53 +155,34 @@ async def test_failing_webhooks_are_listed_alone(service: Service, send: Send) -
     assert assert_error(response, 400, "invalid_parameter").startswith("failing: expected true")
 
 
-async def test_webhooks_of_the_other_environment_are_not_seen(service: Service, send: Send) -> None:
-    await create(await sender(service, scopes=MANAGER))
-    await service.store.write(do("UPDATE webhooks SET environment = 'staging'"))
-    assert_error(await send("GET", "/webhooks/1"), 404, "not_found")
-    assert_error(await send("PATCH", "/webhooks/1", json={"enabled": False}), 404, "not_found")
-    assert (await send("GET", "/webhooks")).json() == []
-
-
-@pytest.mark.parametrize(("method", "rest"), [each for each in BY_ID if each[1] != "/deliveries"])
-async def test_an_outdated_if_match_is_refused(
-    service: Service, send: Send, method: str, rest: str
-) -> None:
+async def test_an_outdated_if_match_is_refused(service: Service, send: Send) -> None:
     await create(send)
     await add_events(service.store, [NOW])
     await add_deliveries(service.store, 1, "failed")
-    response = await send(method, f"/webhooks/1{rest}", json=BODY, headers=STALE)
-    assert_error(response, 412, "precondition_failed")
     tag = (await send("GET", "/webhooks/1")).headers["ETag"]
-    headers = {"If-Match": tag}
-    assert (await send(method, f"/webhooks/1{rest}", json=BODY, headers=headers)).is_success
-
-
-# Values
-
-
-BAD_VALUES: dict[str, list[Any]] = {
-    "url": [None, 7, [], "https://shop.example/" + "x" * 2028],
-    "types": [None, "pet.created", [1], {}, [None]],
-    "description": ["", " ", "x" * 256, "two\nlines", "\x1b[31m", "a\0", 7],
-}
+    for method, rest in BY_ID[:2] + BY_ID[3:5] + BY_ID[6:] + BY_ID[2:3]:
+        with case(method, rest):
+            path = f"/webhooks/1{rest}"
+            response = await send(method, path, json=BODY, headers=STALE)
+            assert_error(response, 412, "precondition_failed")
+            response = await send(method, path, json=BODY, headers={"If-Match": tag})
+            assert response.is_success
 
 
 async def test_an_invalid_value_is_refused_naming_the_field(send: Send) -> None:
     await create(send)
-    for method, path in (("POST", "/webhooks"), ("PATCH", "/webhooks/1")):
-        for field, values in BAD_VALUES.items():
-            for value in values:
-                with case(method, field, value):
-                    response = await send(method, path, json={"url": URL, field: value})
-                    message = assert_error(response, 400, "invalid_body")
-                    assert message.startswith(f"{field}: expected ")
-        for body, code in (
-            ({"url": "http://shop.example/"}, "invalid_webhook_url"),
-            ({"url": URL, "types": ["pet.sold"]}, "invalid_body"),
-        ):
-            with case(method, body):
-                assert_error(await send(method, path, json=body), 400, code)
+    for field, value, code in (
+        ("url", None, "invalid_body"),
+        ("url", "http://shop.example/", "invalid_webhook_url"),
+        ("types", ["pet.sold"], "invalid_body"),
+        ("types", [None], "invalid_body"),
+        ("description", "two\nlines", "invalid_body"),
+        ("description", "a\0", "invalid_body"),
+    ):
+        for method, path in (("POST", "/webhooks"), ("PATCH", "/webhooks/1")):
+            with case(method, field, value):
+                response = await send(method, path, json={"url": URL, field: value})
+                assert assert_error(response, 400, code).startswith(f"{field}: expected ")
     assert (await send("GET", "/webhooks")).json() == [WEBHOOK]
 
 
@@ -228,9 +202,6 @@ async def test_a_type_that_the_key_cannot_read_is_refused(service: Service) -> N
         assert 'scope="orders:read"' in response.headers["WWW-Authenticate"]
 
 
-# Created and read
-
-
 @pytest.mark.each_database
 async def test_a_webhook_is_returned_as_given_and_its_secret_only_once(send: Send) -> None:
     types = ["order.placed", "pet.created", "order.placed"]
@@ -245,9 +216,6 @@ async def test_a_webhook_is_returned_as_given_and_its_secret_only_once(send: Sen
     assert created == expected
     assert (await send("GET", "/webhooks/1")).json() == expected
     assert (await send("GET", "/webhooks")).json() == [expected]
-
-
-# Changed
 
 
 @pytest.mark.each_database
@@ -283,28 +251,27 @@ async def test_a_deleted_webhook_has_no_deliveries(service: Service, send: Send)
 
 
 @pytest.mark.each_database
-async def test_a_rotated_secret_works_for_a_day(service: Service, send: Send) -> None:
-    created = await create(send)
-    assert created["secret"] in await secrets_of(service)
-    rotated = await send("POST", "/webhooks/1/rotate")
-    assert rotated.status_code == 200
-    assert rotated.json() == created | {"secret": rotated.json()["secret"]}
-    assert await secrets_of(service) == [rotated.json()["secret"], created["secret"]]
-    service.clock.advance(24 * 3600)
-    assert await secrets_of(service) == [rotated.json()["secret"]]
-    ended = (await send("POST", "/webhooks/1/rotate", json={"graceSeconds": 0})).json()
-    assert await secrets_of(service) == [ended["secret"]]
-
-
-async def test_without_a_grace_period_the_old_secret_ends_at_once(
+async def test_a_rotated_secret_works_until_its_grace_period_ends(
     service: Service, send: Send
 ) -> None:
-    await create(send)
-    rotated = (await send("POST", "/webhooks/1/rotate", json={"graceSeconds": 0})).json()
-    assert await secrets_of(service) == [rotated["secret"]]
-    again = (await send("POST", "/webhooks/1/rotate", json={"graceSeconds": 604_800})).json()
-    service.clock.advance(604_800 - 1)
-    assert await secrets_of(service) == [again["secret"], rotated["secret"]]
+    created = await create(send)
+    secrets = [created["secret"]]
+    assert await secrets_of(service) == secrets
+    for body, grace in ((None, 86_400), ({"graceSeconds": 604_800}, 604_800)):
+        response = await send("POST", "/webhooks/1/rotate", json=body)
+        assert response.status_code == 200
+        secrets.append(response.json()["secret"])
+        assert response.json() == created | {"secret": secrets[-1]}
+        service.clock.advance(grace - 1)
+        assert await secrets_of(service) == [secrets[-1], secrets[-2]]
+        service.clock.advance(1)
+        assert await secrets_of(service) == [secrets[-1]]
+    response = await send("POST", "/webhooks/1/rotate", json={"graceSeconds": 0})
+    secrets.append(response.json()["secret"])
+    assert await secrets_of(service) == [secrets[-1]]
+    await eventually(lambda: service.log.getvalue().count(b"rotateWebhook") == 3)
+    assert len(set(secrets)) == 4
+    assert not any(secret.encode() in service.log.getvalue() for secret in secrets)
 
 
 async def secrets_of(service: Service) -> list[str]:
@@ -318,43 +285,21 @@ async def secrets_of(service: Service) -> list[str]:
     return [secret_text(secret) for secret in secrets]
 
 
-async def test_a_webhook_cannot_be_created_without_a_master_secret(postgres_url: str) -> None:
-    async with running_service(postgres_url, secret_file="") as service:
-        send = await sender(service, scopes=frozenset(SCOPES))
-        response = await send("POST", "/webhooks", json={"url": URL})
-        message = assert_error(response, 409, "webhooks_not_configured")
-        assert "--secret-file" in message
-        assert (await send("GET", "/webhooks")).json() == []
-
-
 async def test_a_lost_master_secret_is_not_replaced_while_webhooks_exist(database: Path) -> None:
     secret = database.with_name(f"{database.name}.secret")
     async with running_service(database) as service:
-        send = await sender(service, scopes=frozenset(SCOPES))
-        await create(send)
+        await create(await sender(service, scopes=frozenset(SCOPES)))
     secret.unlink()
     async with running_service(database) as service:
         send = await sender(service, scopes=frozenset(SCOPES))
-        response = await send("POST", "/webhooks", json={"url": URL})
-        assert_error(response, 409, "webhooks_not_configured")
-        assert not secret.exists()
-        await service.store.write(do("DELETE FROM webhooks"))
-        await create(send)
-        assert secret.exists()
-
-
-async def test_a_request_refused_without_a_secret_can_be_retried(database: Path) -> None:
-    async with running_service(database) as service:
-        send = await sender(service, scopes=frozenset(SCOPES))
-        secret = database.with_name(f"{database.name}.secret")
-        secret.touch(0o600)
-        secret.write_text("x")
         key = {"Idempotency-Key": "a"}
         response = await send("POST", "/webhooks", json={"url": URL}, headers=key)
         assert_error(response, 409, "webhooks_not_configured")
-        secret.unlink()
+        assert not secret.exists()
+        await service.store.write(do("DELETE FROM webhooks"))
         response = await send("POST", "/webhooks", json={"url": URL}, headers=key)
-        assert response.status_code == 201
+        assert response.status_code == 201  # such a refusal is not kept for retries
+        assert secret.exists()
 
 
 async def test_a_service_does_not_start_with_an_invalid_master_secret(database: Path) -> None:
@@ -408,25 +353,17 @@ async def test_a_recovery_is_left_to_the_deliverer(service: Service, send: Send)
         assert await rows(service, "SELECT recovered_to FROM webhooks") == [(recovered_to,)]
     response = await send("POST", "/webhooks/1/recover", json={"since": "2026-12-24T10:00:00"})
     assert assert_error(response, 400, "invalid_body").startswith("since: expected a date and time")
-    await change(send, enabled=False)
-    response = await send("POST", "/webhooks/1/recover", json={"since": BODY["since"]})
-    assert_error(response, 409, "webhook_disabled")
 
 
-@pytest.mark.each_database
 async def test_a_delivery_can_be_sent_again(service: Service, send: Send) -> None:
     await create(send)
     await add_events(service.store, [NOW])
     await add_deliveries(service.store, 1, "failed")
-    path = "/webhooks/1/deliveries/1/retry"
-    made = await send("POST", path)
+    made = await send("POST", "/webhooks/1/deliveries/1/retry")
     assert made.status_code == 202
     (newest, failed) = (await send("GET", "/webhooks/1/deliveries")).json()
     assert newest == made.json()
     assert (newest["id"], newest["eventId"], newest["state"]) == (2, failed["eventId"], "pending")
-    assert (await send("POST", path)).json() == newest
-    other = await sender(service, scopes=MANAGER)
-    assert_error(await other("POST", path), 404, "not_found")
     for unknown in ("9", "0", "x", "01", "9223372036854775808"):
         response = await send("POST", f"/webhooks/1/deliveries/{unknown}/retry")
         assert_error(response, 404, "not_found")
@@ -445,12 +382,3 @@ async def test_a_disabled_webhook_gets_no_retry(service: Service, send: Send) ->
     assert {response.status_code for response in responses} <= {200, 202, 409}
     pending = "SELECT count(*) FROM webhook_deliveries WHERE state = 'pending'"
     assert await rows(service, pending) == [(sent,)]
-
-
-async def test_no_log_contains_a_secret(service: Service, send: Send) -> None:
-    secret = (await create(send))["secret"]
-    response: httpx.Response = await send("POST", "/webhooks/1/rotate")
-    await eventually(lambda: b"rotateWebhook" in service.log.getvalue())
-    log = service.log.getvalue()
-    for each in (secret, response.json()["secret"]):
-        assert each.encode() not in log

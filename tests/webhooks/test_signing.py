@@ -18,17 +18,14 @@ from petstore.webhooks.signing import (
 
 MASTER = bytes(range(32))
 NOW = 1_000_000
-SECRET, OTHER = bytes(range(32)), bytes(range(1, 33))
+OTHER = bytes(range(1, 33))
 BODY = '{"name":"Bello ☃"}'.encode()
 
 
-def test_a_secret_is_derived_by_hkdf_with_sha_256() -> None:
+def test_a_secret_is_derived_by_hkdf_with_sha_256_from_its_master_webhook_and_version() -> None:
     (secret,) = webhook_secrets(MASTER, 7, 3, None, NOW)
     # By the implementation of the package cryptography.
     assert secret.hex() == "488b107a6617d9348cd530ef8ab1fef4ab3767606b0fd4752d60fd6a5726ce1d"
-
-
-def test_secrets_of_other_webhooks_versions_and_masters_differ() -> None:
     secrets = {
         webhook_secrets(master, webhook_id, version, None, NOW)[0]
         for master in (MASTER, bytes(32))
@@ -36,7 +33,6 @@ def test_secrets_of_other_webhooks_versions_and_masters_differ() -> None:
         for version in (1, 11, 111)
     }
     assert len(secrets) == 12
-    assert {len(secret) for secret in secrets} == {32}
 
 
 def test_the_previous_secret_signs_until_its_grace_period_ends() -> None:
@@ -44,12 +40,6 @@ def test_the_previous_secret_signs_until_its_grace_period_ends() -> None:
     (new,) = webhook_secrets(MASTER, 7, 4, None, NOW)
     assert webhook_secrets(MASTER, 7, 4, NOW + 1, NOW) == [new, old]
     assert webhook_secrets(MASTER, 7, 4, NOW, NOW) == [new]
-
-
-def test_a_secret_has_the_form_of_standard_webhooks() -> None:
-    text = secret_text(MASTER)
-    assert text.startswith("whsec_")
-    assert b64decode(text.removeprefix("whsec_"), validate=True) == MASTER
 
 
 @pytest.mark.parametrize(
@@ -71,8 +61,10 @@ def test_an_invalid_secret_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("secret", [bytes(24), MASTER, bytes(64)])
-def test_decoding_a_secret_returns_the_encoded_bytes(secret: bytes) -> None:
-    assert secret_of_text(secret_text(secret)) == secret
+def test_a_secret_has_the_form_of_standard_webhooks(secret: bytes) -> None:
+    text = secret_text(secret)
+    assert text.startswith("whsec_")
+    assert b64decode(text.removeprefix("whsec_"), validate=True) == secret_of_text(text) == secret
 
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
@@ -105,19 +97,20 @@ def test_an_invalid_master_secret_is_refused_and_not_shown(text: bytes) -> None:
 
 
 def test_the_standard_webhooks_library_verifies_a_signature_with_each_secret() -> None:
-    headers = signed_headers("evt_1", int(time.time()), BODY, [SECRET, OTHER])
+    headers = signed_headers("evt_1", int(time.time()), BODY, [MASTER, OTHER])
     assert re.fullmatch(r"v1,[\w+/]{43}= v1,[\w+/]{43}=", headers["webhook-signature"])
-    for secret in (SECRET, OTHER):
+    for secret in (MASTER, OTHER):
         assert Webhook(secret_text(secret)).verify(BODY, headers) == {"name": "Bello ☃"}
 
 
 def test_a_signature_covers_the_id_the_time_and_the_body() -> None:
-    headers = signed_headers("evt_1", int(time.time()), BODY, [SECRET])
-    later = str(int(headers["webhook-timestamp"]) + 1)
-    for changed in ({"webhook-id": "evt_2"}, {"webhook-timestamp": later}):
+    headers = signed_headers("evt_1", int(time.time()), BODY, [MASTER])
+    later = {"webhook-timestamp": str(int(headers["webhook-timestamp"]) + 1)}
+    for secret, body, changed in (
+        (MASTER, BODY, {"webhook-id": "evt_2"}),
+        (MASTER, BODY, later),
+        (MASTER, BODY + b" ", {}),
+        (OTHER, BODY, {}),
+    ):
         with pytest.raises(WebhookVerificationError):
-            Webhook(secret_text(SECRET)).verify(BODY, headers | changed)
-    with pytest.raises(WebhookVerificationError):
-        Webhook(secret_text(SECRET)).verify(BODY + b" ", headers)
-    with pytest.raises(WebhookVerificationError):
-        Webhook(secret_text(OTHER)).verify(BODY, headers)
+            Webhook(secret_text(secret)).verify(body, headers | changed)
