@@ -135,6 +135,7 @@ def test_an_invalid_value_is_refused_naming_the_field(struct: type, field: str) 
     ("body", "meant"),
     [
         *((f'{{"petId": 7, "quantity": {n}}}', OrderCreate(7)) for n in ("1", "1.0", "1e0")),
+        ('{"petId": 7}', OrderCreate(7, complete=False)),
         ('{"petId": 7, "amount": 0, "note": "a"}', OrderCreate(7, amount=0, note="a")),
         ('{"petId": 7, "amount": 1000000000000}', OrderCreate(7, amount=10**12)),
         ("{}", OrderPatch()),
