@@ -1,6 +1,6 @@
 """Limiters of both kinds, and the server that one of them needs."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import TypeAlias
 
@@ -14,23 +14,16 @@ from petstore.limits.memory import MemoryLimiter
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.redis_limiters import redis_limiter
-from support.redis_server import RedisServer, redis_server
+from support.redis_server import RedisServer
 
 StartLimiter: TypeAlias = Callable[[StoredRateLimits], Awaitable[RateLimiter]]
 
 
-@pytest.fixture(scope="session")
-def session_redis() -> Iterator[RedisServer]:
-    """One server for all tests that leave it running."""
-    with redis_server() as server:
-        yield server
-
-
 @pytest.fixture
-def redis(session_redis: RedisServer) -> RedisServer:
+def redis(redis: RedisServer) -> RedisServer:
     """A server with nothing in it; it must be left running."""
-    session_redis.call("FLUSHALL")
-    return session_redis
+    redis.call("FLUSHALL")
+    return redis
 
 
 @pytest.fixture(params=["memory", "redis"])

@@ -43,70 +43,38 @@ def test_a_request_beyond_the_limit_of_a_minute_or_day_is_refused(
     assert caller.ask(every=every).verdict == "limited"
 
 
-def test_a_request_refused_for_the_minute_does_not_count_for_the_day() -> None:
-    caller = LimitedKey(Limits(2, 10))
-    decision = caller.ask(9)
-    assert decision.minute.remaining == 0
-    assert decision.day.remaining == 8
+@pytest.mark.parametrize(("limits", "left"), [(Limits(2, 10), (0, 8)), (Limits(10, 2), (8, 0))])
+def test_a_request_refused_for_one_window_does_not_count_in_the_other(
+    limits: Limits, left: tuple[int, int]
+) -> None:
+    decision = LimitedKey(limits).ask(9)
+    assert (decision.minute.remaining, decision.day.remaining) == left
     assert decision.day_used == 2
-
-
-def test_a_request_refused_for_the_day_does_not_count_for_the_minute() -> None:
-    caller = LimitedKey(Limits(10, 2))
-    decision = caller.ask(9)
-    assert decision.day.remaining == 0
-    assert decision.minute.remaining == 8
 
 
 def test_the_minute_lasts_60_seconds_from_its_first_admitted_request() -> None:
     caller = LimitedKey(Limits(2, 10))
     caller.clock.advance(17.25)
     caller.ask()
-    caller.clock.advance(40)
-    caller.ask()
-    caller.clock.advance(19.999)
-    assert caller.ask().verdict == "limited"
-    caller.clock.advance(0.001)
-    decision = caller.ask()
-    assert decision.verdict == "admitted"
-    assert decision.minute.remaining == 1
+    assert caller.ask(every=40).verdict == "admitted"
+    assert caller.ask(every=19.999).verdict == "limited"
+    decision = caller.ask(every=0.001)
+    assert (decision.verdict, decision.minute.remaining) == ("admitted", 1)
+    assert caller.ask(every=95).minute.reset == NOON + 78 + 95 + 60
+    caller.limits = Limits(2, 4)
+    caller.ask(every=70)
+    assert caller.ask(every=43_200).minute.reset == NOON + 78 + 95 + 70 + 43_200 + 60
 
 
-def test_the_next_minute_begins_with_its_own_first_request() -> None:
-    caller = LimitedKey(Limits(2, 10))
-    caller.ask()
-    caller.clock.advance(95)
-    assert caller.ask().minute.reset == NOON + 95 + 60
-
-
-def test_a_refused_request_does_not_begin_a_minute() -> None:
-    caller = LimitedKey(Limits(2, 1))
-    caller.ask()
-    caller.clock.advance(70)
-    caller.ask()
-    caller.clock.advance(43_200)
-    decision = caller.ask()
-    assert decision.minute.reset == NOON + 70 + 43_200 + 60
-
-
-def test_the_day_begins_at_midnight_utc() -> None:
-    caller = LimitedKey(Limits(10, 2))
+def test_the_day_begins_at_midnight_utc_and_the_minute_continues() -> None:
+    caller = LimitedKey(Limits(3, 2))
     caller.clock.advance(43_200 - 30)
     caller.ask(2)
-    caller.clock.advance(29.999)
-    assert caller.ask().verdict == "limited"
-    caller.clock.advance(0.001)
-    decision = caller.ask()
+    assert caller.ask(every=29.999).verdict == "limited"
+    decision = caller.ask(every=0.001)
     assert decision.verdict == "admitted"
     assert decision.day == LimitWindow(2, 1, MIDNIGHT + ONE_DAY)
-
-
-def test_the_minute_continues_over_midnight() -> None:
-    caller = LimitedKey(Limits(2, 10))
-    caller.clock.advance(43_200 - 1)
-    caller.ask(2)
-    caller.clock.advance(2)
-    assert caller.ask().verdict == "limited"
+    assert caller.ask().described == LimitWindow(3, 0, MIDNIGHT + 30)
 
 
 @pytest.mark.parametrize(
@@ -128,13 +96,19 @@ def test_the_window_that_limits_a_key_first_is_described(
 ) -> None:
     decision = LimitedKey(limits).ask(asked)
     assert (decision.described, decision.day_used) == (described, min(asked, *limits))
+    assert decision.seconds_left == described.reset - NOON
 
 
-@pytest.mark.parametrize(("limit", "asked"), [(5, 1), (1, 2)])
-def test_before_midnight_the_minute_resets_later_than_the_day(limit: int, asked: int) -> None:
+@pytest.mark.parametrize(
+    ("limit", "asked", "left", "reset"),
+    [(5, 1, 10, 50), (1, 2, 10, 50), (5, 1, 59.5, 1), (5, 1, 61, 0), (5, 1, 61.001, 0)],
+)
+def test_just_before_midnight_the_minute_may_reset_later_than_the_day(
+    limit: int, asked: int, left: float, reset: int
+) -> None:
     caller = LimitedKey(Limits(limit, limit))
-    caller.clock.advance(43_200 - 10)
-    assert caller.ask(asked).described.reset == MIDNIGHT + 50
+    caller.clock.advance(43_200 - left)
+    assert caller.ask(asked).described.reset == MIDNIGHT + reset
 
 
 def test_the_reset_is_the_same_for_the_whole_window_and_never_too_early() -> None:
@@ -144,23 +118,19 @@ def test_the_reset_is_the_same_for_the_whole_window_and_never_too_early() -> Non
     assert resets == {NOON + 61}
 
 
-def test_a_larger_plan_keeps_the_usage_and_takes_effect_at_once() -> None:
+def test_a_change_of_plan_keeps_the_usage_and_takes_effect_at_once() -> None:
     caller = LimitedKey(FREE)
-    caller.ask(61)
+    assert caller.ask(61).verdict == "limited"
     caller.limits = PLANS["pro"]
     decision = caller.ask()
     assert decision.verdict == "admitted"
     assert decision.minute == LimitWindow(300, 239, NOON + 60)
     assert decision.day == LimitWindow(10_000, 9_939, MIDNIGHT)
-
-
-def test_a_smaller_plan_keeps_the_usage_and_takes_effect_at_once() -> None:
-    caller = LimitedKey(PLANS["pro"])
-    caller.ask(100)
-    caller.limits = FREE
+    caller.limits = Limits(50, 55)
     decision = caller.ask()
     assert decision.verdict == "limited"
-    assert decision.described == LimitWindow(60, 0, NOON + 60)
+    assert decision.minute == LimitWindow(50, 0, NOON + 60)
+    assert decision.day == LimitWindow(55, 0, MIDNIGHT)
 
 
 @pytest.mark.parametrize("seconds", [0.001, 30, 3_600, ONE_DAY, 40 * ONE_DAY])
@@ -183,8 +153,7 @@ def test_a_clock_that_was_a_year_ahead_delays_requests_for_at_most_a_window() ->
     caller.clock.advance(-365 * ONE_DAY)
     assert caller.look().minute == LimitWindow(2, 0, NOON + 60)
     assert caller.ask().minute == LimitWindow(2, 0, NOON + 60)
-    caller.clock.advance(60)
-    assert caller.ask().verdict == "admitted"
+    assert caller.ask(every=60).verdict == "admitted"
     assert caller.ask().day == LimitWindow(3, 0, MIDNIGHT)
 
 
@@ -192,8 +161,7 @@ def test_a_clock_that_was_a_year_ahead_delays_requests_for_at_most_a_window() ->
 def test_a_minute_that_begins_over_a_minute_ahead_is_restarted(back: float, reset: int) -> None:
     caller = LimitedKey(FREE)
     caller.ask()
-    caller.clock.advance(-back)
-    assert caller.ask().minute == LimitWindow(60, 58, reset)
+    assert caller.ask(every=-back).minute == LimitWindow(60, 58, reset)
 
 
 @pytest.mark.parametrize(
@@ -207,29 +175,17 @@ def test_a_day_that_begins_over_a_day_ahead_is_treated_as_today(back: float, res
     assert caller.charge(1).day == LimitWindow(1_000, 998, reset)
 
 
-def test_a_clock_that_steps_back_during_a_ban_does_not_end_it() -> None:
-    caller = refused_all_day()
-    get_banned(caller)
-    caller.clock.advance(-ONE_DAY)
-    assert caller.ask().verdict == "banned"
-
-
-def test_a_peek_is_not_counted() -> None:
+def test_a_peek_is_not_counted_and_reports_a_ban() -> None:
     caller = LimitedKey(Limits(1, 5))
     for _ in range(9):
         fresh = caller.look()
-    assert fresh.verdict == "admitted"
-    assert fresh.described == LimitWindow(1, 1, NOON + 60)
+    assert (fresh.verdict, fresh.described) == ("admitted", LimitWindow(1, 1, NOON + 60))
     assert caller.state == State()
     caller.ask()
     assert caller.look().described == LimitWindow(1, 0, NOON + 60)
-
-
-def test_a_peek_reports_a_ban() -> None:
-    caller = refused_all_day()
     get_banned(caller)
     decision = caller.look()
-    assert decision.verdict == "banned"
+    assert (decision.verdict, decision.seconds_left) == ("banned", FIVE_MINUTES)
     reset = -(-caller.state.banned_until // SECOND)
     assert decision.described == LimitWindow(1, 0, reset)
 
@@ -270,15 +226,27 @@ def test_a_429_more_than_a_second_after_the_first_of_a_run_is_a_strike(
     assert caller.state.strikes == strikes
 
 
-def test_each_ban_doubles_in_length_up_to_a_day() -> None:
+def test_each_ban_doubles_in_length_up_to_a_day_and_a_clean_day_halves_the_next() -> None:
     caller = refused_all_day()
-    lengths = []
-    for _ in range(12):
-        lengths.append(get_banned(caller))
-        caller.clock.advance(lengths[-1])
+    minutes = []
+    for wait in [0] * 12 + [ONE_DAY]:
+        caller.clock.advance(wait)
         caller.limits = Limits(60, caller.ask().day_used)
-    minutes = [length // 60 for length in lengths]
-    assert minutes == [5, 10, 20, 40, 80, 160, 320, 640, 1280, 1440, 1440, 1440]
+        length = get_banned(caller)
+        minutes.append(length / 60)
+        caller.clock.advance(length)
+    longest = [1440, 1440, 1440, 5 * 2**8]
+    assert minutes == [5, 10, 20, 40, 80, 160, 320, 640, 1280, *longest]
+
+
+@pytest.mark.parametrize(
+    ("duration", "max_duration", "level"),
+    [(5, 3, 0), (5, 5, 0), (5, 6, 1), (5, 10, 1), (5, 11, 2), (5, 20, 2), (5, 21, 3)],
+)
+def test_the_last_level_of_bans_is_the_first_of_the_maximum_length(
+    duration: int, max_duration: int, level: int
+) -> None:
+    assert BanRules(duration=duration, max_duration=max_duration).last_level == level
 
 
 def test_a_hundred_bans_do_not_overflow() -> None:
@@ -318,21 +286,22 @@ def test_the_last_use_during_a_ban_is_recorded_to_the_minute(
     assert caller.state.used_at == caller.clock()
 
 
-def test_a_ban_continues_over_a_change_of_plan_and_midnight() -> None:
+@pytest.mark.parametrize("seconds", [-ONE_DAY, 120])
+def test_a_ban_continues_over_a_step_of_the_clock_a_change_of_plan_and_midnight(
+    seconds: float,
+) -> None:
     caller = refused_all_day()
     caller.clock.advance(43_200 - 60)
     get_banned(caller)
-    caller.clock.advance(120)
     caller.limits = PLANS["enterprise"]
-    assert caller.ask().verdict == "banned"
+    assert caller.ask(every=seconds).verdict == "banned"
 
 
 @pytest.mark.parametrize(
     ("clean_days", "minutes"), [(0.999, 20), (1, 10), (1.999, 10), (2, 5), (3, 5), (40, 5)]
 )
 def test_each_day_without_a_ban_halves_the_next_ban(clean_days: float, minutes: int) -> None:
-    rules = BanRules(min_strikes=1)
-    caller = refused_all_day(Limits(1, 1), rules)
+    caller = refused_all_day(Limits(1, 1), BanRules(min_strikes=1))
     caller.limits = Limits(1, 0)
     for _ in range(2):
         caller.ask()
@@ -344,48 +313,26 @@ def test_each_day_without_a_ban_halves_the_next_ban(clean_days: float, minutes: 
     assert caller.state.banned_until - caller.clock() == minutes * 60 * SECOND
 
 
-def test_an_unban_lifts_the_ban_and_keeps_the_usage() -> None:
-    caller = refused_all_day()
-    get_banned(caller)
-    caller.unbanned_at = caller.clock()
-    assert caller.look().verdict == "admitted"
-    assert caller.ask().verdict == "limited"
-    caller.limits = FREE
-    assert caller.ask().day_used == 2
-
-
-def test_an_unban_resets_earlier_bans() -> None:
+@pytest.mark.parametrize("hours", [-1, 0, 1])
+def test_an_unban_lifts_the_ban_despite_clock_skew_and_forgets_earlier_ones(hours: int) -> None:
     caller = refused_all_day()
     get_banned(caller)
     caller.clock.advance(FIVE_MINUTES)
     get_banned(caller)
-    caller.unbanned_at = caller.clock()
-    assert get_banned(caller) == FIVE_MINUTES
-
-
-@pytest.mark.parametrize("hours", [-1, 1])
-def test_an_unban_lifts_the_current_ban_despite_clock_skew(hours: int) -> None:
-    caller = refused_all_day()
-    get_banned(caller)
     caller.unbanned_at = caller.clock() + hours * 3_600 * SECOND
     assert caller.look().verdict == "admitted"
     assert caller.ask().verdict == "limited"
-    get_banned(caller)
+    assert get_banned(caller) == FIVE_MINUTES
     assert caller.look().verdict == "banned"
+    assert caller.state.day_used == 1
 
 
-def test_an_earlier_unban_does_not_lift_a_later_ban() -> None:
+@pytest.mark.parametrize("earlier", [0, 1])
+def test_an_unban_does_not_lift_a_later_ban(earlier: int) -> None:
     caller = refused_all_day()
     caller.unbanned_at = caller.clock()
     caller.ask()
-    caller.unbanned_at -= 1
-    get_banned(caller)
-    assert caller.ask().verdict == "banned"
-
-
-def test_an_unban_does_not_lift_a_later_ban() -> None:
-    caller = refused_all_day()
-    caller.unbanned_at = caller.clock()
+    caller.unbanned_at -= earlier
     get_banned(caller)
     assert caller.ask().verdict == "banned"
     assert caller.state.banned_at > caller.unbanned_at > NEVER
@@ -411,16 +358,6 @@ def test_the_strikes_and_the_lengths_of_bans_are_settings() -> None:
     assert caller.state.banned_until - caller.clock() == 9 * SECOND
 
 
-def test_after_many_bans_of_the_maximum_length_a_day_without_one_halves_the_next() -> None:
-    caller = refused_all_day()
-    for _ in range(20):
-        caller.clock.advance(get_banned(caller))
-        caller.limits = Limits(60, caller.ask().day_used)
-    caller.clock.advance(ONE_DAY)
-    caller.limits = Limits(60, caller.ask().day_used)
-    assert get_banned(caller) == 300 * 2**8
-
-
 # Charges of the day alone
 
 
@@ -440,8 +377,7 @@ def test_a_refused_charge_gives_back_the_request_admitted_with_it_while_its_day_
 ) -> None:
     caller = LimitedKey(Limits(5, 10))
     admitted = caller.ask()
-    caller.clock.advance(seconds)
-    caller.ask()
+    caller.ask(every=seconds)
     decision = caller.charge(10, admitted)
     assert (decision.minute_used, decision.day_used) == (1 if seconds > 59 else 2, 1)
 

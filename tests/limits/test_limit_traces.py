@@ -108,23 +108,6 @@ def _equal_but_for_a_tie(actual: Seen, expected: Seen) -> bool:
 
 
 @explored(50)
-@given(st.lists(pauses, max_size=60), small_limits)
-def test_no_window_admits_more_than_its_limit(waits: list[Milliseconds], limits: Limits) -> None:
-    caller = LimitedKey(limits, NO_BANS)
-    admitted: list[Milliseconds] = []
-    for wait in waits:
-        caller.clock.now += wait
-        if caller.ask().verdict == "admitted":
-            admitted.append(caller.clock())
-    days = [moment // DAY for moment in admitted]
-    assert all(days.count(day) <= limits.per_day for day in days)
-    # However it falls, a minute touches two windows at most.
-    for moment in admitted:
-        within = [other for other in admitted if moment <= other < moment + MINUTE]
-        assert len(within) <= 2 * limits.per_minute
-
-
-@explored(50)
 @given(st.lists(st.tuples(pauses, st.integers(-2 * DAY, 0)), max_size=30), small_limits)
 def test_a_clock_that_steps_back_never_admits_more(
     waits: list[tuple[Milliseconds, Milliseconds]], limits: Limits

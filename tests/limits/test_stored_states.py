@@ -1,12 +1,13 @@
 """The limiter's states in the database, in whatever order processes save them."""
 
 from itertools import cycle, islice
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from petstore.clock import DAY, MINUTE, SECOND
-from petstore.databases.contract import Store, T, Unit
+from petstore.databases.contract import Store, Unit
 from petstore.domain.plans import Limits
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import NEVER, BanRules, State
@@ -32,27 +33,16 @@ async def key_id(store: Store, clock: ManualClock) -> int:
     return (await issue_stored(store, clock)).id
 
 
-async def test_a_key_that_was_never_used_has_no_state(
-    states: StoredRateLimits, key_id: int
+@pytest.mark.parametrize(("unbanned_at", "known"), [(-DAY, -1), (SECOND, SECOND)])
+async def test_a_saved_ban_is_later_than_every_unban_before_it_by_any_clock(
+    states: StoredRateLimits, key_id: int, unbanned_at: int, known: int
 ) -> None:
     assert await states.load(key_id) is None
-
-
-async def test_a_saved_ban_is_later_than_every_unban_before_it(
-    states: StoredRateLimits, key_id: int
-) -> None:
-    await states.save([(key_id, replace(BANNED, unbanned_at=NOON - DAY))])
-    assert await states.load(key_id) == replace(BANNED, unbanned_at=NOON - 1)
-
-
-async def test_an_unban_by_a_clock_that_is_ahead_does_not_lift_a_later_ban(
-    states: StoredRateLimits, key_id: int
-) -> None:
-    await states.save([(key_id, replace(BANNED, unbanned_at=NOON + SECOND))])
+    await states.save([(key_id, replace(BANNED, unbanned_at=NOON + unbanned_at))])
     recalled = await states.load(key_id)
     assert recalled is not None
-    assert recalled.unbanned_at == NOON + SECOND
     assert recalled.banned_until == BANNED.banned_until
+    assert recalled.unbanned_at == NOON + known
 
 
 @pytest.mark.parametrize(
@@ -92,13 +82,13 @@ async def test_a_request_by_a_clock_that_was_set_back_is_saved(
     assert await states.load(key_id) == newer
 
 
-@pytest.mark.parametrize("step", [1, 7, 64])
+@pytest.mark.parametrize("step", [1, 7])
 async def test_the_latest_state_is_kept_in_any_order_of_saves_by_processes(
-    states: StoredRateLimits, key_id: int, step: int
+    states: StoredRateLimits, store: Store, key_id: int, step: int
 ) -> None:
     caller = LimitedKey(Limits(2, 30), BanRules(min_strikes=2))
     history = []
-    for number, pause in enumerate(islice(cycle([0.001, 0.5, 1.5, 20, 0.5, 400]), 300)):
+    for number, pause in enumerate(islice(cycle([0.001, 0.5, 1.5, 20, 0.5, 400]), 150)):
         caller.ask(every=pause)
         history.append((key_id, caller.state))
         if number % 70 == 0:
@@ -110,36 +100,24 @@ async def test_the_latest_state_is_kept_in_any_order_of_saves_by_processes(
     loaded = await states.load(key_id)
     assert loaded is not None
     assert replace(loaded, unbanned_at=NEVER) == replace(caller.state, unbanned_at=NEVER)
-
-
-async def test_the_requests_of_a_day_are_the_maximum_over_processes(
-    states: StoredRateLimits, store: Store, key_id: int
-) -> None:
-    for day_used in (7, 9, 8):
-        await states.save([(key_id, replace(SEEN, day_used=day_used))])
-    assert await usage_of(store, key_id) == [(TODAY, 9)]
-
-
-class CountingStore:
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.changes = 0
-
-    async def write(self, unit: Unit[T]) -> T:
-        self.changes += 1
-        return await self._store.write(unit)
+    assert await usage_of(store, key_id) == [(TODAY, caller.state.day_used)]
 
 
 async def test_many_states_are_saved_a_hundred_at_a_time(
-    states: StoredRateLimits, store: Store, clock: ManualClock
+    states: StoredRateLimits, store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = [(await issue_stored(store, clock)).id for _ in range(120)]
-    counting = CountingStore(store)
-    many = [(key_id, replace(SEEN, day_used=key_id)) for key_id in reversed(ids)]
-    await StoredRateLimits(counting).save(many)  # type: ignore[arg-type] # what it uses
+    write, units = store.write, list[Unit[Any]]()
+
+    async def counted(unit: Unit[Any]) -> None:
+        units.append(unit)
+        await write(unit)
+
+    monkeypatch.setattr(store, "write", counted)
+    await states.save([(key_id, replace(SEEN, day_used=key_id)) for key_id in reversed(ids)])
     saved = [await states.load(key_id) for key_id in ids]
     assert [state.day_used for state in saved if state] == ids
-    assert counting.changes == 2
+    assert len(units) == 2
 
 
 async def test_a_state_that_cannot_be_saved_does_not_hold_up_the_others(

@@ -11,13 +11,13 @@ pytestmark = pytest.mark.anyio
 
 
 class Gate:
-    """Takes every turn until it is opened, and notes who had one then."""
+    """Takes both turns until it is opened, and notes who had one then."""
 
-    def __init__(self, turns: Turns, at_once: int) -> None:
-        self.turns = turns
+    def __init__(self, seconds: float) -> None:
+        self.turns = Turns("works", 2, seconds=seconds)
         self.served: list[str] = []
         self._opened = asyncio.Event()
-        self._blocking = [asyncio.create_task(self._block(number)) for number in range(at_once)]
+        self._blocking = [asyncio.create_task(self._block(number)) for number in range(2)]
 
     def line_up(self, *names: str, goes_first: bool = True) -> list[asyncio.Task[None]]:
         """Let many wait: the first letter is the name that a turn is for."""
@@ -40,7 +40,7 @@ class Gate:
 
 @pytest.fixture
 async def gate() -> Gate:
-    gate = Gate(Turns("works", 2, seconds=30), 2)
+    gate = Gate(seconds=30)
     await asyncio.sleep(0)
     return gate
 
@@ -67,7 +67,7 @@ async def test_who_goes_first_waits_only_for_others_who_do(gate: Gate) -> None:
 
 
 async def test_who_has_waited_too_long_is_refused() -> None:
-    gate = Gate(Turns("works", 2, seconds=0), 2)
+    gate = Gate(seconds=0)
     await asyncio.sleep(0)
     refused = gate.line_up("a", "b", goes_first=False) + gate.line_up("Z")
     assert await outcomes(refused) == ["Overloaded"] * 3

@@ -79,9 +79,6 @@ def tabs(page: httpx.Response) -> str:
     return " ".join(re.sub("<[^>]*>", " ", text.partition(">")[2]).split())
 
 
-# The list
-
-
 async def test_the_list_has_a_tab_with_a_count_for_every_status(staff: Visitor) -> None:
     empty = await staff.get("/orders")
     assert tabs(empty) == "To approve 0 To hand over 0 Sold 0 Returned 0 Cancelled 0 All"
@@ -118,18 +115,13 @@ async def test_late_orders_come_first_and_sold_ones_by_delivery(
     for pet_id, day in ((1, 3), (2, 2), (3, 1)):
         await place(staff, pet_id, shipDate=f"2026-12-0{day}T18:00")
         await act(staff, "approve", pet_id)
-    clock.advance(DAY)
-    staff = await signed_in(service)
-    page = await staff.get("/orders", status="approved")
-    assert listed(page) == [3, 1, 2]
-    assert "1 day late" in row(page, 3)
-    assert "Ships 2 Dec 2026, 18:00" in row(page, 2)
     clock.advance(2 * DAY)
     staff = await signed_in(service)
     page = await staff.get("/orders", status="approved")
     assert listed(page) == [3, 2, 1]
-    assert "3 days late" in row(page, 3)
-    assert "1 day late" in row(page, 1)
+    assert "2 days late" in row(page, 3)
+    assert "1 day late" in row(page, 2)
+    assert "Ships 3 Dec 2026, 18:00" in row(page, 1)
     for seconds, order_id in enumerate((2, 3, 1)):
         clock.advance(seconds)
         await act(staff, "deliver", order_id)
@@ -170,13 +162,9 @@ async def test_the_list_keeps_its_place_after_an_action(staff: Visitor) -> None:
     await place(staff, buyer="Ada")
     page = await staff.get("/orders", status="placed", find="ada")
     approved = await succeed(staff, page, "Approve order 1")
-    assert approved.url.path == "/console/orders"
-    assert approved.url.params["find"] == "ada"
+    assert (approved.url.path, approved.url.params["find"]) == ("/console/orders", "ada")
     response = await staff.post("/orders/1/deliver", back="//evil.example")
     assert response.headers["location"] == "/console/orders/1"
-
-
-# Changes
 
 
 async def test_an_order_goes_from_placed_to_returned(staff: Visitor) -> None:
@@ -208,21 +196,23 @@ async def test_an_order_goes_from_placed_to_returned(staff: Visitor) -> None:
     assert "Order 1 is returned already." in words(twice)
 
 
-@pytest.mark.parametrize("button", ["Approve order 1", "Hand over Bella"])
-async def test_approving_and_delivering_save_the_details_in_the_form(
-    staff: Visitor, button: str
+async def test_whatever_button_is_pressed_the_details_in_the_form_are_saved_or_kept(
+    staff: Visitor,
 ) -> None:
-    await place(staff)
-    if button.startswith("Hand"):
-        await act(staff, "approve")
-        assert "This marks Bella as sold without a price." in words(await staff.get("/orders/1"))
+    page = await place(staff)
     typed = {"buyer": "Ada", "amount": "1,249.50", "note": "Calls\nfirst"}
-    page = await staff.get("/orders/1")
-    refused = await press(staff, page, button, **typed | {"amount": "249.505"})
-    assert refused.status_code == 400
-    assert values(refused).items() >= (typed | {"amount": "249.505"}).items()
-    moved = await succeed(staff, page, button, **typed)
-    assert values(moved).items() >= (typed | {"amount": "1249.50"}).items()
+    for button, wrong, told in (
+        ("Save", {"shipDate": "on Monday"}, "expected a date and time"),
+        ("Approve order 1", {"amount": "a lot"}, "Price in USD: enter a price such as 249.00"),
+        ("Hand over Bella", {"amount": "249.505"}, "Price in USD: is 249.505"),
+    ):
+        refused = await press(staff, page, button, **typed | wrong)
+        assert refused.status_code == 400
+        assert told in words(refused)
+        assert values(refused).items() >= (typed | wrong).items()
+        page = await succeed(staff, page, button, **typed)
+        assert values(page).items() >= (typed | {"amount": "1249.50"}).items()
+        typed["note"] += "!"
 
 
 async def test_a_delivered_order_is_corrected_at_any_time(
@@ -262,15 +252,11 @@ async def test_cancelling_an_order_is_undone_by_a_new_order(staff: Visitor) -> N
     assert values(again).items() >= (sale | {"amount": "249.00"}).items()
     twice = await succeed(staff, cancelled, "Reserve again")
     assert twice.url.path == "/console/orders/2"
-
-
-async def test_a_pet_that_someone_else_reserved_first_is_reported(staff: Visitor) -> None:
-    await place(staff)
-    cancelled = await act(staff, "cancel")
+    cancelled = await act(staff, "cancel", 2)
     await place(staff)
     refused = await press(staff, cancelled, "Reserve again")
     assert refused.status_code == 409
-    assert "has just reserved Bella. See Order 2." in words(refused)
+    assert "has just reserved Bella. See Order 3." in words(refused)
 
 
 async def test_a_ship_date_is_typed_in_the_time_zone_of_the_shop(
@@ -308,16 +294,10 @@ async def test_who_may_not_change_an_order_and_paper_have_its_values(
     reader = await signed_in(service, scopes=READER)
     page = await reader.get("/orders/1")
     assert "Bella for Ada, $1,249.50 delivered Ship date24 Dec 2026, 10:00" in words(page)
-    assert (
-        facts(page).items()
-        >= {
-            "Ship date": "24 Dec 2026, 10:00",
-            "Placed": "1 Dec 2026, 12:00",
-            "Approved": "1 Dec 2026, 12:01",
-            "Delivered": "1 Dec 2026, 12:02",
-            "Note": "Calls first",
-        }.items()
-    )
+    shown = facts(page)
+    assert (shown["Ship date"], shown["Note"]) == ("24 Dec 2026, 10:00", "Calls first")
+    for minute, name in enumerate(("Placed", "Approved", "Delivered")):
+        assert shown[name] == f"1 Dec 2026, 12:0{minute}"
     assert "Save" not in words(page)
 
 
@@ -328,23 +308,6 @@ async def test_times_at_the_limits_of_the_calendar_are_shown(staff: Visitor, mom
     placed = await place(staff, shipDate=moment)
     assert f'value="{moment.partition(".")[0][:16]}' in placed.text
     assert (await staff.get("/orders")).status_code == 200
-
-
-async def test_a_refused_change_keeps_the_input(staff: Visitor) -> None:
-    await place(staff)
-    page = await staff.get("/orders/1")
-    refused = await press(staff, page, "Save", shipDate="on Monday")
-    assert refused.status_code == 400
-    assert 'value="on Monday"' in refused.text
-    assert "expected a date and time" in refused.text
-    refused = await press(staff, page, "Save", amount="a lot", buyer="Ada")
-    assert refused.status_code == 400
-    assert "Price in USD: enter a price such as 249.00" in words(refused)
-    assert 'value="a lot"' in refused.text
-    assert 'value="Ada"' in refused.text
-
-
-# Two people at once
 
 
 @pytest.mark.parametrize(
@@ -375,20 +338,12 @@ async def test_a_conflict_shows_the_change_of_someone_else(
 async def test_details_changed_by_someone_else_are_reported_and_kept(
     service: Service, staff: Visitor
 ) -> None:
-    page = await place(staff)
-    await change(await signed_in(service), buyer="Grace")
+    page = await place(staff, shipDate="2026-12-24T10:00", buyer="Ada")
+    await change(await signed_in(service), shipDate="2026-12-25T08:30", buyer="Grace")
     refused = await press(staff, page, "Approve order 1", amount="9")
     assert refused.status_code == 412
     assert "test changed order 1 just now, while this page was open." in words(refused)
     assert values(refused).items() >= {"buyer": "Grace", "amount": "9"}.items()
-    approved = await succeed(staff, refused, "Approve order 1")
-    assert "Bella for Grace, $9.00 approved" in words(approved)
-
-
-async def test_a_conflict_of_two_changes_shows_both(service: Service, staff: Visitor) -> None:
-    await place(staff, shipDate="2026-12-24T10:00", buyer="Ada")
-    page, other = await staff.get("/orders/1"), await signed_in(service)
-    await change(other, shipDate="2026-12-25T08:30", buyer="Grace")
     refused = await press(staff, page, "Save", shipDate="2026-12-26T09:00")
     assert refused.status_code == 412
     assert "Another user changed this order while you were looking at it." in words(refused)
@@ -397,11 +352,7 @@ async def test_a_conflict_of_two_changes_shows_both(service: Service, staff: Vis
     ]
     assert conflict_of(refused, "Buyer") == ["Ada", "Grace", "the same as now"]
     saved = await succeed(staff, refused, "Save mine anyway")
-    assert 'value="2026-12-26T09:00"' in saved.text
-    assert values(saved)["buyer"] == "Grace"
-
-
-# Time
+    assert values(saved).items() >= {"shipDate": "2026-12-26T09:00", "buyer": "Grace"}.items()
 
 
 async def test_a_reservation_that_lapsed_while_the_page_was_open_is_reported(
