@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import shutil
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
@@ -24,7 +25,7 @@ from support.programs import needs
 from support.redis_limiters import OF_ADDRESS, PATIENT, TimedClient, api_key, redis_limiter, said
 from support.redis_server import RedisServer, redis_server
 from support.silent_server import fake_server, way_to
-from support.tls import self_signed_certificate, tls_before
+from support.tls import self_signed_certificate
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -422,9 +423,11 @@ async def test_a_certificate_named_in_the_url_is_trusted(
 ) -> None:
     certificate, key = self_signed_certificate(tmp_path)
     named = f"?ssl_ca_certs={certificate}" if is_trusted else ""
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(certificate, key)
     async with (
-        tls_before(redis.port, certificate, key) as port,
-        connect(f"rediss://127.0.0.1:{port}{named}") as limiter,
+        way_to(redis.port, tls=tls) as way,
+        connect(way.url.replace("redis:", "rediss:") + named) as limiter,
     ):
         assert (await limiter.take(api_key(1, 10))).minute.remaining == 9
     assert said(caplog) == [LOST] * (not is_trusted)
