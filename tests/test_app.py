@@ -83,17 +83,6 @@ async def test_old_buyers_are_forgotten_in_the_background(database: Path) -> Non
         assert await services.store.read(select) == [(1,)]
 
 
-async def test_counts_are_saved_at_the_stop(database: Path) -> None:
-    async with running_service(database, limits_save_seconds=60) as service:
-        key = await service.issue("free")
-        for _ in range(3):
-            await service.request("GET", "/v1/pets", key.token)
-        connection = apsw.Connection(str(database))
-        assert connection.execute("SELECT count(*) FROM rate_limits").get == 0
-    assert connection.execute("SELECT day_used FROM rate_limits").get == 3
-    connection.close()
-
-
 async def test_key_notices_are_recorded_from_saved_counts(database: Path) -> None:
     async with running_service(database) as service:
         await service.issue(expires_in=3600)
@@ -103,6 +92,17 @@ async def test_key_notices_are_recorded_from_saved_counts(database: Path) -> Non
         await tell.action()
         events = await service.store.read(Statement("SELECT type FROM events WHERE key_id > 0"))
     assert events == [("key.expiring",)]
+
+
+async def test_counts_are_saved_at_the_stop(database: Path) -> None:
+    async with running_service(database, limits_save_seconds=60) as service:
+        key = await service.issue("free")
+        for _ in range(3):
+            await service.request("GET", "/v1/pets", key.token)
+        connection = apsw.Connection(str(database))
+        assert connection.execute("SELECT count(*) FROM rate_limits").get == 0
+    assert connection.execute("SELECT day_used FROM rate_limits").get == 3
+    connection.close()
 
 
 async def test_counts_are_saved_while_the_service_runs(database: Path) -> None:
