@@ -109,17 +109,15 @@ local function judge(key)
   if not exists and not call.state then
     return false  -- a nil would end the list of results
   end
-  local state, before = not exists and call.state or {}, {}
+  local before = setmetatable({}, { __index = DEFAULTS })
   for index = 1, #stored, 2 do
-    local number = tonumber(stored[index + 1])
+    local name, number = stored[index], tonumber(stored[index + 1])
     -- Somebody else may have written another number, such as 2.5: it counts as none.
-    if number and number % 1 == 0 and math.abs(number) < 2 ^ 53 then
-      before[stored[index]] = number
+    if DEFAULTS[name] and number and number % 1 == 0 and math.abs(number) < 2 ^ 53 then
+      before[name] = number
     end
   end
-  for name, default in pairs(DEFAULTS) do
-    state[name] = before[name] or state[name] or default
-  end
+  local state = setmetatable(not exists and call.state or {}, { __index = before })
 
   heed_unban(state)
   local verdict, begins_ban = 'admitted', false
@@ -133,16 +131,19 @@ local function judge(key)
   end
 
   local changes = {}
-  for name, default in pairs(DEFAULTS) do
-    if state[name] ~= (before[name] or default) then
+  for name, number in pairs(state) do
+    if number ~= before[name] then
       changes[#changes + 1] = name
-      changes[#changes + 1] = string.format('%.0f', state[name])
+      changes[#changes + 1] = string.format('%.0f', number)
     end
   end
   -- A look makes no hash.
   if #changes > 0 and (exists or call.mode ~= 'look') then
     redis.call('HSET', key, unpack(changes))
     redis.call('PEXPIRE', key, call.expires_after)
+  end
+  for name, number in pairs(before) do
+    state[name] = rawget(state, name) or number
   end
   return cmsgpack.pack({ verdict = verdict, now = now, state = state, begins_ban = begins_ban })
 end
