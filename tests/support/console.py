@@ -8,11 +8,9 @@ line is a comment with the name of a file is saved under that name.
 """
 
 import os
-import random
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -26,6 +24,7 @@ from typing import NamedTuple
 
 import pytest
 
+from support.process import free_port
 from support.waiting import within
 
 _SECONDS = 30
@@ -133,15 +132,6 @@ def _pattern(shown: str) -> re.Pattern[str]:
     return re.compile("".join(lines))
 
 
-def _unused_port() -> str:
-    """Return a free port below those that connections get from the system."""
-    while True:
-        port = random.randrange(10_240, 32_768)  # noqa: S311 - not a secret
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)):
-                return str(port)
-
-
 @dataclass
 class _Program:
     """A program that runs until Ctrl-C: its process group, what it prints, how much was shown."""
@@ -182,7 +172,7 @@ class Console:
     """
 
     def __init__(self, folder: Path, places: Mapping[str, str], commands: Path) -> None:
-        ports = {port: _unused_port() for port in _PORTS}
+        ports = {port: str(free_port()) for port in _PORTS}
         folders = {name: f"{folder}{name}" for name in _FOLDERS}
         self._folder = folder
         self._places = {**places, **ports, **folders}
