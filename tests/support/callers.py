@@ -47,7 +47,6 @@ class Buyers(Callers):
         super().__init__(self._go_on, 4)
 
     def order_more(self, count: int) -> None:
-        """Wait until so many more orders were acknowledged."""
         enough = len(self.orders) + count
         assert within(30, lambda: len(self.orders) >= enough), self.statuses
 

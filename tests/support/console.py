@@ -69,16 +69,12 @@ _VARYING = [
 
 
 class Block(NamedTuple):
-    """A block of code, without its indentation, and the number of its first line."""
-
     language: str
     text: str
     line: int
 
 
 class Step(NamedTuple):
-    """A command, or nothing; what is printed then; the number of the line."""
-
     command: str
     shown: str
     line: int
@@ -92,7 +88,6 @@ def blocks(page: str) -> list[Block]:
 
 
 def _steps(block: Block) -> Iterator[Step]:
-    """Yield the commands of a console block, each with what is printed after it."""
     step = Step("", "", block.line)
     is_open = False
     for number, line in enumerate(block.text.splitlines(keepends=True), block.line):
@@ -124,7 +119,6 @@ def _mask(text: str, shown: str) -> str:
 
 
 def _pattern(shown: str) -> re.Pattern[str]:
-    """Return the regular expression for what a page shows."""
     lines = (
         r"(?:.*\n)*?" if line == "…" else re.escape(line).replace("…", ".*") + r"\n"
         for line in _mask(shown, shown).splitlines()
@@ -240,7 +234,6 @@ class Console:
         return self._there(re.sub(r"(?<!\n)\n\n?\Z", "\n", printed).removeprefix("\n"))
 
     def _start(self, command: str) -> None:
-        """Start a program that runs until Ctrl-C, in a process group of its own."""
         output = self._folder / f".output-{len(self._programs)}"
         output.write_text("")  # of the program before it
         quoted = shlex.quote(self._here(command))
@@ -248,12 +241,10 @@ class Console:
         self._programs.append(_Program(int(group), output))
 
     def _printed(self) -> str:
-        """Return what the last program has printed since its last block."""
         program = self._programs[-1]
         return self._there(program.output.read_text())[program.shown :]
 
     def _interrupt(self) -> None:
-        """Press Ctrl-C where the last program runs, and wait for its end."""
         group = self._programs.pop().group
         if _signal(group, signal.SIGINT) and not within(_SECONDS, lambda: not _signal(group, 0)):
             _signal(group, signal.SIGKILL)

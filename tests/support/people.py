@@ -55,7 +55,6 @@ async def invite(store: Store, clock: Clock, person_id: int, *, by: Change = OPE
 
 
 async def caller(store: Store, person_id: int) -> Caller:
-    """Return a person as the service itself sees one who calls."""
     account = await read_unit(store, find_account(person_id))
     assert account is not None
     return account.caller

@@ -56,13 +56,11 @@ class Terminal:
 
     @property
     def raw(self) -> str:
-        """All that was shown so far, escape sequences included."""
         # What was read last may end within a character.
         return self._seen.decode(errors="replace")
 
     @property
     def text(self) -> str:
-        """All that was shown so far, without escape sequences."""
         return _ESCAPES.sub("", self.raw).replace("\r\n", "\n")
 
     def wait_for(self, text: str, seconds: float = 30) -> None:
@@ -81,7 +79,6 @@ class Terminal:
 
 
 def shown_on_terminal(*arguments: str, **environment: str) -> Terminal:
-    """Run ``petstore`` to its success."""
     with Terminal(*arguments, env=environment) as terminal:
         assert terminal.wait() == 0
     return terminal
