@@ -37,9 +37,13 @@ QUICK := $(addprefix tests/,categories domain events http interface keys orders 
   usage webhooks) --ignore tests/interface/test_openapi_linters.py --ignore tests/webhooks/test_deliverer.py \
   --ignore-glob '*command*' --ignore-glob '*pages.py' --ignore-glob '*many*'
 
+# The tests beside a package or a module: those of src/petstore/pets/model.py are in tests/pets.
+PART = $(basename $(firstword $(subst /, ,$(ONLY:src/petstore/%=%))))
+BESIDE = $(or $(if $(filter clients/python%,$(ONLY)),clients/python/tests), \
+  $(wildcard tests/$(PART) tests/test_$(PART).py),$(error ONLY: no tests stand beside $(ONLY)))
+
 check: lint weight $(SITE) ## Lint, and run the quick tests; ONLY=src/petstore/pets those of one package
-	tests="$(if $(ONLY),$$(PYTHONPATH=tests $(BIN)/python -m support.beside $(ONLY)),$(QUICK))" \
-	  && $(BIN)/python -m $(PYTEST) auto -q -k "not postgresql" $$tests
+	$(BIN)/python -m $(PYTEST) auto -q -k "not postgresql" $(if $(ONLY),$(BESIDE),$(QUICK))
 
 docs: $(SITE) ## Build the documentation that the service serves at /docs
 

@@ -86,7 +86,6 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 def clock() -> ManualClock:
-    """A clock that only the test moves."""
     return ManualClock()
 
 
@@ -104,7 +103,6 @@ def token(server: ServerProcess) -> str:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[StartServer]:
-    """Start services on the database of the test; they end with it."""
     with servers_in(tmp_path) as start:
         yield start
 
@@ -141,7 +139,6 @@ async def store(address: str, timeout_ms: int) -> AsyncIterator[Store]:
 
 @pytest.fixture
 async def service(address: str, clock: ManualClock) -> AsyncIterator[Service]:
-    """The service in this process, on a store with nothing in it, by ``clock``."""
     async with running_service(address, clock) as service:
         yield service
 
@@ -164,7 +161,6 @@ def command(database: Path) -> Command:
 
 @pytest.fixture
 def shop(server: ServerProcess, token: str) -> Shop:
-    """The commands of the shop's staff, with a key of the running service."""
     return Shop(server.url, token)
 
 
@@ -194,13 +190,11 @@ def redis() -> Iterator[RedisServer]:
 
 @pytest.fixture
 def postgres_url(postgres: PostgresServer) -> str:
-    """The address of an empty store on a PostgreSQL server."""
     return postgres.new_store()
 
 
 @pytest.fixture
 def pooled_url(postgres_url: str) -> Iterator[str]:
-    """The address of an empty store behind a pooler in transaction mode."""
     with pooler(postgres_url) as url:
         yield f"{url}?pgbouncer=true"
 

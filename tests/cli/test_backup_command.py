@@ -288,7 +288,6 @@ def test_a_database_beyond_repair_can_be_replaced(stocked: Command, file: Path) 
 def test_a_terminal_shows_the_progress_of_backup_and_restore(stocked: Command, file: Path) -> None:
     for arguments, words in ((("backup",), "Backing up"), (("restore", "--force"), "Restoring")):
         shown = shown_on_terminal(*arguments, str(file), PETSTORE_DATABASE=stocked.url)
-        assert shown.status == 0
         assert words in shown.text
         assert re.search(r": ([0-9]+) of \1\n", shown.text)
 

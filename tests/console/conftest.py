@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from support.browser import chromium
-from support.process import ServerProcess
+from support.process import ServerProcess, serving
 
 
 @pytest.fixture(scope="module")
@@ -19,16 +19,12 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A service with the pets of the demo; a test works with pets that it adds itself."""
-    server = ServerProcess(tmp_path_factory.mktemp("shop"), "--demo")
-    server.wait_until_ready()
-    yield server
-    server.stop()
+    with serving(tmp_path_factory.mktemp("shop"), "--demo") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
 def small_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A service for the tests of a file, which adds its pets: few are looked at faster."""
-    server = ServerProcess(tmp_path_factory.mktemp("small_shop"))
-    server.wait_until_ready()
-    yield server
-    server.stop()
+    with serving(tmp_path_factory.mktemp("small_shop")) as server:
+        yield server

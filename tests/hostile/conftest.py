@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from support.process import ServerProcess
+from support.process import ServerProcess, serving
 
 
 @pytest.fixture(scope="session")
@@ -17,11 +17,10 @@ def short_timeout_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     """
     timeouts = ("--header-timeout", "1", "--body-timeout", "1")
     folder = tmp_path_factory.mktemp("short_timeout_server")
-    server = ServerProcess(folder, *timeouts, "--anonymous-per-minute", "1000000")
-    server.wait_until_ready()
-    yield server
-    assert httpx.get(f"{server.url}/readyz").status_code == 200
-    assert server.stop() == 0
+    with serving(folder, *timeouts, "--anonymous-per-minute", "1000000") as server:
+        yield server
+        assert httpx.get(f"{server.url}/readyz").status_code == 200
+        assert server.stop() == 0
     log = server.log_path.read_text()
     assert "traceback" not in log.lower()
     assert not {500, 503} & {int(status) for status in re.findall('"status":([0-9]+)', log)}

@@ -9,7 +9,7 @@ import apsw
 import httpx
 import pytest
 
-from support.callers import Writers
+from support.callers import Buyers
 from support.full_stores import query
 from support.other_processes import IdleUser
 from support.process import StartServer, is_ready
@@ -35,11 +35,11 @@ def test_a_power_cut_loses_no_acknowledged_write_and_no_saved_count(
 ) -> None:
     server = start()
     token = server.issue("enterprise", "--per-minute", str(MANY))
-    with Writers(server, token) as writers:
+    with Buyers(server, token) as buyers:
         assert within(30, lambda: saved_count(tmp_path) > 100)
         saved = saved_count(tmp_path)
         server.kill()
-    assert set(writers.acknowledged) <= stored_ids(tmp_path)
+    assert set(buyers.pets) <= stored_ids(tmp_path)
 
     headers = {"Authorization": f"Bearer {token}"}
     response = httpx.get(f"{start().url}/v1/pets", headers=headers)
@@ -54,14 +54,14 @@ def test_a_service_whose_files_are_deleted_ends_and_loses_no_acknowledged_write(
     server = start(delivers=True)
     token = server.issue("enterprise", "--per-minute", str(MANY))
     lost = tmp_path / f"petstore.db{ending}"
-    with Writers(server, token) as writers:
-        assert within(30, lambda: len(writers.acknowledged) > 100)
+    with Buyers(server, token) as buyers:
+        assert within(30, lambda: len(buyers.pets) > 100)
         lost.unlink()
         assert server.process.wait(30) == 1
     logged = [line["event"] for line in server.log_lines() if line["level"] == "critical"]
     assert any(event.startswith(f"{lost} was deleted or replaced while in use") for event in logged)
-    assert {*writers.unexpected} <= {503}
-    assert set(writers.acknowledged) <= stored_ids(tmp_path)
+    assert set(buyers.statuses) <= {0, 201, 503}
+    assert set(buyers.pets) <= stored_ids(tmp_path)
     start()
 
 
@@ -70,15 +70,15 @@ def test_a_service_goes_on_while_another_program_reads_a_deleted_wal(
 ) -> None:
     server = start()
     token = server.issue("enterprise", "--per-minute", str(MANY))
-    with Writers(server, token) as writers:
+    with Buyers(server, token) as buyers:
         with IdleUser(tmp_path / "petstore.db", reads=True):
-            before = len(writers.acknowledged)
-            assert within(30, lambda: len(writers.acknowledged) > before + 100)
+            before = len(buyers.pets)
+            assert within(30, lambda: len(buyers.pets) > before + 100)
             (tmp_path / "petstore.db-wal").unlink()
-            assert within(30, lambda: 503 in writers.unexpected)
+            assert within(30, lambda: buyers.statuses[503])
             assert httpx.get(f"{server.url}/healthz").status_code == 200
         assert server.process.wait(30) == 1
-    assert set(writers.acknowledged) <= stored_ids(tmp_path)
+    assert set(buyers.pets) <= stored_ids(tmp_path)
 
 
 def test_a_worker_does_not_outlive_its_parent(start: StartServer) -> None:

@@ -22,7 +22,6 @@ from support.service import Service
 
 @asynccontextmanager
 async def listening(respond: Respond) -> AsyncIterator[str]:
-    """Serve ``respond`` until the block ends, and give its URL."""
     with listen("127.0.0.1", 0) as listener:
         server = HttpServer(respond, listener, ConnectionLimits(100, 100))
         serving = asyncio.ensure_future(server.serve())
@@ -72,7 +71,6 @@ async def agent_in(service: Service, *scopes: str, writes: bool = False) -> Asyn
 
 @asynccontextmanager
 async def served_agents(store_url: str, *hosts: str) -> AsyncIterator[str]:
-    """Serve MCP over HTTP, behind a proxy of this machine, and give the URL."""
     client = AsyncClient("none", f"{store_url}/v1", timeout=10, max_wait=5)
     endpoint = Endpoint(client, hosts, Settings(trusted_proxy=("127.0.0.1",)), writes=False)
     async with endpoint.running(), listening(endpoint) as url:

@@ -71,7 +71,6 @@ class Buyers:
 
 
 async def everything(client: httpx.AsyncClient, path: str) -> AsyncIterator[dict[str, Any]]:
-    """Follow a list to its last page."""
     following: str | None = f"{path}{'&' if '?' in path else '?'}limit=100"
     while following is not None:
         response = await client.get(following)

@@ -10,9 +10,6 @@ import httpx
 from support.process import ServerProcess
 from support.waiting import within
 
-_THREADS = 4
-_LONGEST_WAIT = 20
-
 
 class Callers:
     """So many threads that run ``call``; it returns once ``stop`` is set."""
@@ -32,36 +29,11 @@ class Callers:
             thread.join()
 
 
-class Writers(Callers):
-    """Four threads that post to the service until it is gone, or the block ends.
-
-    ``acknowledged`` has the ids of the pets that got 201.
-    """
-
-    def __init__(self, server: ServerProcess, token: str) -> None:
-        self.acknowledged: list[int] = []
-        self.unexpected: list[int] = []
-        self._url = server.url
-        self._headers = {"Authorization": f"Bearer {token}"}
-        super().__init__(self._write, _THREADS)
-
-    def _write(self, _: int) -> None:
-        with httpx.Client(base_url=self._url, headers=self._headers) as client:
-            while not self.stop.is_set():
-                try:
-                    response = client.post("/v1/pets", json={"name": "Rex", "categoryId": 1})
-                except httpx.TransportError:
-                    return
-                if response.status_code == 201:
-                    self.acknowledged.append(response.json()["id"])
-                else:
-                    self.unexpected.append(response.status_code)
-
-
 class Buyers(Callers):
-    """Threads that go on until the block ends, whatever responses they get.
+    """Four threads that add, order and read pets until the block ends or the service is gone.
 
-    A response takes 20 seconds at most, on a busy machine; a slower one counts as status 0.
+    ``pets`` and ``orders`` are those that were acknowledged. No response, within 20 seconds on a
+    busy machine or because the service is gone, counts as status 0.
     """
 
     def __init__(self, server: ServerProcess, token: str) -> None:
@@ -70,44 +42,33 @@ class Buyers(Callers):
         self.statuses: Counter[int] = Counter()
         self.reads: Counter[int] = Counter()
         self.without_retry_after = 0
-        self._url = server.url
+        self._url = f"{server.url}/v1"
         self._headers = {"Authorization": f"Bearer {token}"}
-        super().__init__(self._buy, _THREADS)
+        super().__init__(self._go_on, 4)
 
     def order_more(self, count: int) -> None:
-        """Wait until so many more orders were acknowledged."""
         enough = len(self.orders) + count
         assert within(30, lambda: len(self.orders) >= enough), self.statuses
 
-    def _buy(self, _: int) -> None:
-        with httpx.Client(
-            base_url=f"{self._url}/v1", headers=self._headers, timeout=_LONGEST_WAIT
-        ) as client:
+    def _go_on(self, _: int) -> None:
+        with httpx.Client(base_url=self._url, headers=self._headers, timeout=20) as client:
             while not self.stop.is_set():
-                new = {"name": "Rex", "categoryId": 1, "status": "available"}
-                pet = self._made(client, "/pets", new)
-                if pet is None:
-                    continue
-                self.pets.append(pet)
-                order = self._made(client, "/store/orders", {"petId": pet})
-                if order is not None:
-                    self.orders.append(order)
-                self._read(client, pet)
+                try:
+                    self._buy(client)
+                except httpx.TransportError as error:
+                    self.statuses[0] += 1
+                    if not isinstance(error, httpx.TimeoutException):
+                        return
 
-    def _made(self, client: httpx.Client, path: str, new: dict[str, object]) -> int | None:
-        try:
-            response = client.post(path, json=new)
-        except httpx.TimeoutException:
-            self.statuses[0] += 1
-            return None
+    def _buy(self, client: httpx.Client) -> None:
+        new = {"name": "Rex", "categoryId": 1, "status": "available"}
+        for pet in self._made(client.post("/pets", json=new)):
+            self.pets.append(pet)
+            self.orders += self._made(client.post("/store/orders", json={"petId": pet}))
+            self.reads[client.get("/pets", params={"id": pet}).status_code] += 1
+
+    def _made(self, response: httpx.Response) -> list[int]:
         self.statuses[response.status_code] += 1
         if response.status_code == 503:
             self.without_retry_after += "Retry-After" not in response.headers
-        made: int | None = response.json()["id"] if response.status_code == 201 else None
-        return made
-
-    def _read(self, client: httpx.Client, pet: int) -> None:
-        try:
-            self.reads[client.get("/pets", params={"id": pet}).status_code] += 1
-        except httpx.TimeoutException:
-            self.reads[0] += 1
+        return [response.json()["id"]] if response.status_code == 201 else []

@@ -47,7 +47,6 @@ class Clerk:
         self.page.goto(f"{self.shop.url}/console{path}")
 
     def call(self, method: str, path: str, **body: Any) -> Any:
-        """Send a request to the interface, as somebody else would."""
         headers = {"Authorization": f"Bearer {self.token}"}
         url = f"{self.shop.url}/v1{path}"
         response = httpx.request(method, url, headers=headers, json=body)
@@ -60,7 +59,6 @@ class Clerk:
         return self.call("POST", "/pets", **(values | fields))
 
     def field(self, name: str) -> Locator:
-        """Return a field of the form on the page that changes something."""
         return self.page.locator(f"main form[method=post] [name={name}]:visible").first
 
     def save(self) -> None:

@@ -9,8 +9,6 @@ RATE_LIMIT_HEADERS = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit
 
 
 class Client(httpx.Client):
-    """Speaks to the base address of a service, with a key or without."""
-
     def __init__(self, service: str, token: str | None = None) -> None:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         super().__init__(base_url=f"{service}/v1", headers=headers, trust_env=False)
@@ -25,7 +23,6 @@ class Client(httpx.Client):
         return self.get(f"/pets/{pet_id}")
 
     def add(self, **fields: object) -> dict[str, Any]:
-        """Add a pet, with a name and a category unless given, and return it."""
         created = self.create_pet(**{"name": "Bella", "categoryId": 1, **fields})
         assert created.status_code == 201, created.text
         pet: dict[str, Any] = created.json()

@@ -60,17 +60,16 @@ It takes a clock, if the test looks at it, and settings of the client. What iter
 def with_threads(
     url: str, use: Callable[[Client], Any], clock: SleepingClock | None = None, **settings: Any
 ) -> Any:
-    """Use a ``Client``."""
     with by_the_time_of(clock or SleepingClock()), Client(KEY, f"{url}/v1", **settings) as client:
         outcome = use(client)
+        if isinstance(outcome, Coroutine):
+            return asyncio.run(outcome)
         return list(outcome) if isinstance(outcome, Iterator) else outcome
 
 
 def with_tasks(
     url: str, use: Callable[[Any], Any], clock: SleepingClock | None = None, **settings: Any
 ) -> Any:
-    """Use an ``AsyncClient``."""
-
     async def run() -> Any:
         async with AsyncClient(KEY, f"{url}/v1", **settings) as client:
             outcome = use(client)
@@ -82,35 +81,22 @@ def with_tasks(
         return asyncio.run(run())
 
 
-def in_turn(*uses: Callable[[], Any]) -> Any:
-    """Make one call after the other, each awaited by tasks; return the last result."""
+async def in_turn(*uses: Callable[[], Any]) -> Any:
     result = None
-    for number, use in enumerate(uses):
-        result = use()
-        if isinstance(result, Coroutine):
-
-            async def rest(first: Any = result, others: Any = uses[number + 1 :]) -> Any:
-                outcome = await first
-                return await in_turn(*others) if others else outcome
-
-            return rest()
+    for use in uses:
+        outcome = use()
+        result = await outcome if isinstance(outcome, Coroutine) else outcome
     return result
 
 
-def each_of(items: Any, use: Callable[[Any], object]) -> Any:
-    """Call ``use`` with each of what iterates, with threads or with tasks, until it says so."""
-
-    async def run() -> None:
+async def each_of(items: Any, use: Callable[[Any], object]) -> None:
+    """Call ``use`` with each of what iterates, until it says so."""
+    if isinstance(items, AsyncIterator):
         async for item in items:
             if use(item):
                 break
-
-    if hasattr(items, "__anext__"):
-        return run()
-    for item in items:
-        if use(item):
-            break
-    return None
+    else:
+        any(map(use, items))
 
 
 each_face = pytest.mark.parametrize("face", [with_threads, with_tasks])

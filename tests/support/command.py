@@ -30,7 +30,6 @@ class Command(Shop):
         migrate(SqliteStore(self.database), self.database)
 
     def execute(self, sql: str) -> list[Any]:
-        """Execute SQL in the store, behind the back of the service; return the rows."""
         with closing(apsw.Connection(str(self.database))) as connection:
             return [*connection.execute(sql)]
 
@@ -48,6 +47,5 @@ class Command(Shop):
         return self.succeed("keys", "create", "--name", "app", "--plan", plan, *arguments).strip()
 
     def show_key(self, key_id: int = 1) -> dict[str, Any]:
-        """Return what ``keys show --json`` says of a key."""
         key: dict[str, Any] = self.ask("keys", "show", key_id)
         return key

@@ -8,11 +8,9 @@ line is a comment with the name of a file is saved under that name.
 """
 
 import os
-import random
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -26,6 +24,7 @@ from typing import NamedTuple
 
 import pytest
 
+from support.process import free_port
 from support.waiting import within
 
 _SECONDS = 30
@@ -70,16 +69,12 @@ _VARYING = [
 
 
 class Block(NamedTuple):
-    """A block of code, without its indentation, and the number of its first line."""
-
     language: str
     text: str
     line: int
 
 
 class Step(NamedTuple):
-    """A command, or nothing; what is printed then; the number of the line."""
-
     command: str
     shown: str
     line: int
@@ -93,7 +88,6 @@ def blocks(page: str) -> list[Block]:
 
 
 def _steps(block: Block) -> Iterator[Step]:
-    """Yield the commands of a console block, each with what is printed after it."""
     step = Step("", "", block.line)
     is_open = False
     for number, line in enumerate(block.text.splitlines(keepends=True), block.line):
@@ -125,21 +119,11 @@ def _mask(text: str, shown: str) -> str:
 
 
 def _pattern(shown: str) -> re.Pattern[str]:
-    """Return the regular expression for what a page shows."""
     lines = (
         r"(?:.*\n)*?" if line == "…" else re.escape(line).replace("…", ".*") + r"\n"
         for line in _mask(shown, shown).splitlines()
     )
     return re.compile("".join(lines))
-
-
-def _unused_port() -> str:
-    """Return a free port below those that connections get from the system."""
-    while True:
-        port = random.randrange(10_240, 32_768)  # noqa: S311 - not a secret
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)):
-                return str(port)
 
 
 @dataclass
@@ -182,7 +166,7 @@ class Console:
     """
 
     def __init__(self, folder: Path, places: Mapping[str, str], commands: Path) -> None:
-        ports = {port: _unused_port() for port in _PORTS}
+        ports = {port: str(free_port()) for port in _PORTS}
         folders = {name: f"{folder}{name}" for name in _FOLDERS}
         self._folder = folder
         self._places = {**places, **ports, **folders}
@@ -250,7 +234,6 @@ class Console:
         return self._there(re.sub(r"(?<!\n)\n\n?\Z", "\n", printed).removeprefix("\n"))
 
     def _start(self, command: str) -> None:
-        """Start a program that runs until Ctrl-C, in a process group of its own."""
         output = self._folder / f".output-{len(self._programs)}"
         output.write_text("")  # of the program before it
         quoted = shlex.quote(self._here(command))
@@ -258,12 +241,10 @@ class Console:
         self._programs.append(_Program(int(group), output))
 
     def _printed(self) -> str:
-        """Return what the last program has printed since its last block."""
         program = self._programs[-1]
         return self._there(program.output.read_text())[program.shown :]
 
     def _interrupt(self) -> None:
-        """Press Ctrl-C where the last program runs, and wait for its end."""
         group = self._programs.pop().group
         if _signal(group, signal.SIGINT) and not within(_SECONDS, lambda: not _signal(group, 0)):
             _signal(group, signal.SIGKILL)

@@ -21,8 +21,6 @@ _NETWORKS = [ip_network("127.0.0.0/8")]
 
 
 class Watched:
-    """Remembers the attempts."""
-
     def __init__(self) -> None:
         self.attempts: list[DeliveryState] = []
 

@@ -42,7 +42,6 @@ def image_stages() -> list[list[Instruction]]:
 
 
 def words_of(stage: Iterable[Instruction], name: str) -> list[str]:
-    """Return the words of every instruction of a stage that has a name."""
     return [word for instruction in stage if instruction.name == name for word in instruction.words]
 
 

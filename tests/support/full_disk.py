@@ -9,7 +9,6 @@ _ROOM = 64 * 1024
 
 @contextmanager
 def full_disk() -> Iterator[None]:
-    """Let no file of this process grow beyond 64 kB until the block ends."""
     soft, hard = getrlimit(RLIMIT_FSIZE)
     setrlimit(RLIMIT_FSIZE, (_ROOM, hard))
     try:

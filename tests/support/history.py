@@ -92,7 +92,6 @@ async def acts_on(store: Store, resource: str) -> list[tuple[str, str, Any]]:
 
 
 def plain(event: Event) -> Record:
-    """Return an event as a client decodes it."""
     record: Record = decode(encode(event))
     return record
 

@@ -28,13 +28,11 @@ SETTINGS = understand(
 
 
 def new_import(caller_id: int, digest: bytes, now: Milliseconds) -> Unit[StoredImport]:
-    """Add an import of a file with one row."""
     file = ReadFile(digest, "pets.csv", SETTINGS, ImportPreview(), 1, 0, [encode(ROWS)])
     return create_import(caller_id, file, now)
 
 
 def read(content: bytes) -> tuple[TableHead, list[Row]]:
-    """Return what a file is, and its rows, read in this process."""
     batches = BytesIO()
     head = write_rows(content, batches)
     if head.problem:
@@ -45,15 +43,12 @@ def read(content: bytes) -> tuple[TableHead, list[Row]]:
 def understood(
     text: str, *, has_header: bool | UnsetType = UNSET
 ) -> tuple[ImportSettings, list[Row]]:
-    """Return how a CSV file is understood, and its rows."""
     head, rows = read(text.encode())
     new = ImportSettings(head.encoding, head.notes, head.last_from)
     return understand(new, rows[:ROWS_AT_ONCE], has_header=has_header), rows
 
 
 class EmptyStore:
-    """A store without pets and categories."""
-
     async def read(self, _: Statement) -> list[Any]:
         return []
 
@@ -89,7 +84,6 @@ async def seen(head: TableHead, rows: list[Row]) -> str:
 
 
 def seen_in(content: bytes) -> str:
-    """Return what a clerk sees of a file, or why it cannot be read."""
     try:
         return asyncio.run(seen(*read(content)))
     except InvalidBody as error:

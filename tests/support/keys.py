@@ -24,7 +24,6 @@ OPERATOR = Change(0, model.OPERATOR)
 
 
 def new_key(**wanted: Any) -> KeyFields[Milliseconds]:
-    """Return a key to create: called test and of the plan free, but for what is ``wanted``."""
     return KeyFields(**{"name": "test"} | wanted)
 
 
@@ -83,6 +82,5 @@ async def issue_stored(store: Store, clock: Clock, **wanted: Any) -> Caller:
 
 
 async def usage_of(store: Store, key_id: int) -> list[Row]:
-    """Return the day numbers on which a key was used, and its requests on each."""
     sql = "SELECT day, requests FROM usage WHERE key_id = ?1 ORDER BY day"
     return await store.read(Statement(sql, (key_id,), name="select_usage"))

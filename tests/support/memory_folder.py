@@ -18,6 +18,5 @@ def memory() -> Path | None:
 
 @contextmanager
 def folder_in_memory() -> Iterator[Path]:
-    """Make a folder in memory, else on the disk, until the block ends."""
     with TemporaryDirectory(dir=memory()) as path:
         yield Path(path)

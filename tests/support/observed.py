@@ -65,8 +65,6 @@ def _written(labels: dict[str, str]) -> str:
 
 @dataclass
 class ObservedService:
-    """A running service with ``/metrics`` on ``metrics_port``."""
-
     client: httpx.AsyncClient
     store: Store
     clock: ManualClock
@@ -86,7 +84,6 @@ class ObservedService:
 async def observed_service(
     database: str | Path, clock: ManualClock, trace_endpoint: str = "", **options: Any
 ) -> AsyncIterator[ObservedService]:
-    """Run the service on the store at an address or in a SQLite file, until the block ends."""
     with registry_of_test() as registry:
         options |= {"trace_endpoint": trace_endpoint}
         settings = Settings(database=address_of(database), **options)
@@ -96,8 +93,6 @@ async def observed_service(
 
 
 class Collector(NamedTuple):
-    """A collector of traces: takes OTLP over HTTP and keeps the spans."""
-
     service: OddService
 
     @property
@@ -121,7 +116,6 @@ class Collector(NamedTuple):
 
 @contextmanager
 def collecting(port: int = 0) -> Iterator[Collector]:
-    """Run a collector, on a free port or on ``port``, until the block ends."""
     taken = response(200, b"", Content_Type="application/x-protobuf")
     with odd_service(then=taken, port=port) as service:
         yield Collector(service)

@@ -79,7 +79,6 @@ def response(status: int, body: Any = None, **fields: object) -> bytes:
 
 
 def error(status: int, code: str = "some_code", message: str = "no", **fields: object) -> bytes:
-    """Return a response with the Error body of the interface."""
     body = {"code": code, "message": message, "status": status}
     return response(status, body, **({"X_RateLimit_Limit": 60} | fields))
 

@@ -1,5 +1,6 @@
 """Other processes on a store: idle, writing until they are killed, and migrating it at once."""
 
+import os
 import subprocess
 import sys
 from itertools import islice
@@ -7,7 +8,6 @@ from pathlib import Path
 from typing import Self
 
 _WRITER = Path(__file__).parent.parent / "databases" / "endless_writer.py"
-_MIGRATORS = 4
 _IDLE = """
 import apsw, sys
 connection = apsw.Connection(sys.argv[1])
@@ -78,19 +78,15 @@ class EndlessWriter:
 
 def migrate_at_once(program: str, address: str | Path) -> None:
     """Run ``program``, which waits for the end of its input, in processes that must succeed."""
+    gate, end = os.pipe()
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", program, address],
-            stdin=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+            [sys.executable, "-c", program, address], stdin=gate, stderr=subprocess.PIPE, text=True
         )
-        for _ in range(_MIGRATORS)
+        for _ in range(4)
     ]
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.close()
-        process.stdin = None
+    os.close(gate)
+    os.close(end)
     errors = [process.communicate(timeout=120)[1] for process in processes]
     assert "".join(errors) == ""
-    assert [process.returncode for process in processes] == [0] * _MIGRATORS
+    assert {process.returncode for process in processes} == {0}

@@ -19,7 +19,7 @@ class PageForm(NamedTuple):
 class _Reader(HTMLParser):
     """Reads the forms that are sent with POST."""
 
-    def __init__(self) -> None:
+    def __init__(self, page: httpx.Response) -> None:
         super().__init__()
         self.forms: list[PageForm] = []
         self._open = False
@@ -27,6 +27,7 @@ class _Reader(HTMLParser):
         self._select = ""
         self._in_button = False
         self._text = ""
+        self.feed(page.text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = {name: value or "" for name, value in attrs}
@@ -48,7 +49,6 @@ class _Reader(HTMLParser):
             self._add(tag, found, self.forms[-1].fields)
 
     def _add(self, tag: str, found: dict[str, str], fields: dict[str, Any]) -> None:
-        """Add what a control sends as it stands."""
         if found.get("type") == "checkbox":
             if "checked" in found:
                 fields.setdefault(found["name"], []).append(found["value"])
@@ -82,25 +82,19 @@ class _Reader(HTMLParser):
 
 
 def form_to(page: httpx.Response, path: str) -> PageForm:
-    reader = _Reader()
-    reader.feed(page.text)
-    (form,) = (form for form in reader.forms if form.path == path)
+    (form,) = (form for form in _Reader(page).forms if form.path == path)
     return form
 
 
 def form_of(page: httpx.Response, button: str) -> PageForm:
-    reader = _Reader()
-    reader.feed(page.text)
-    buttons = {form.button: form for form in reader.forms}
+    buttons = {form.button: form for form in _Reader(page).forms}
     assert button in buttons, sorted(buttons)
     return buttons[button]
 
 
 def buttons_of(page: httpx.Response) -> list[str]:
     """Return the texts of the buttons of the forms of a page, but for ``Sign out``."""
-    reader = _Reader()
-    reader.feed(page.text)
-    return [form.button for form in reader.forms if form.button != "Sign out"]
+    return [form.button for form in _Reader(page).forms if form.button != "Sign out"]
 
 
 async def press(

@@ -19,14 +19,13 @@ OTHER_PASSWORD = "battery staple"
 WRONG_PASSWORD = "wrong password"
 LOGIN = "grace@shop.example"
 
-CHEAP = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+_CHEAPLY = partial(PasswordHasher, time_cost=1, memory_cost=8, parallelism=1)
+CHEAP = _CHEAPLY()
 """Hashes in a fraction of a millisecond, for tests of everything but the hash itself."""
 
 
 def hash_cheaply(patch: pytest.MonkeyPatch) -> None:
-    """Let services that are started from now on hash as ``CHEAP`` does."""
-    cheap = partial(PasswordHasher, time_cost=1, memory_cost=8, parallelism=1)
-    patch.setattr(passwords, "PasswordHasher", cheap)
+    patch.setattr(passwords, "PasswordHasher", _CHEAPLY)
 
 
 async def add_with_password(service: Service, password: str = PASSWORD, **wanted: Any) -> int:

@@ -3,10 +3,9 @@
 from typing import Any
 
 from petstore.clock import Clock
-from petstore.databases.contract import Statement, Store, Unit, read_unit
+from petstore.databases.contract import Store, read_unit
 from petstore.events.store import Change
-from petstore.keys.model import Caller, Environment, Role
-from petstore.keys.store import new_caller
+from petstore.keys.model import Caller, Environment
 from petstore.people.model import Person, PersonCreate
 from petstore.people.store import (
     Added,
@@ -39,27 +38,6 @@ async def add_active(store: Store, clock: Clock, **wanted: Any) -> Person:
     return await find_person(store, person.id, None)
 
 
-async def insert(
-    store: Store,
-    clock: Clock,
-    *,
-    name: str,
-    role: Role,
-    environment: Environment,
-    login: str = "",
-) -> int:
-    def inserted() -> Unit[int]:
-        ((person_id,),) = yield new_caller("person")
-        yield Statement(
-            "INSERT INTO people (id, name, login, login_key, role, environment, created_at,"
-            " password) VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6, 'no hash')",
-            (person_id, name, login or f"login-{person_id}", role, environment, clock()),
-        )
-        return int(person_id)
-
-    return await store.write(inserted())
-
-
 async def set_some_password(store: Store, person_id: int, hashed: str = "no hash") -> None:
     """Give a person a password that nobody knows, so the links until now end."""
     await store.write(do("UPDATE people SET password = ?1 WHERE id = ?2", hashed, person_id))
@@ -77,7 +55,6 @@ async def invite(store: Store, clock: Clock, person_id: int, *, by: Change = OPE
 
 
 async def caller(store: Store, person_id: int) -> Caller:
-    """Return a person as the service itself sees one who calls."""
     account = await read_unit(store, find_account(person_id))
     assert account is not None
     return account.caller

@@ -9,7 +9,6 @@ _NOBODY = 65534
 
 @contextmanager
 def umask(mask: int) -> Iterator[None]:
-    """Take ``mask`` from the permissions of new files, until the block ends."""
     before = os.umask(mask)
     try:
         yield
@@ -19,7 +18,6 @@ def umask(mask: int) -> Iterator[None]:
 
 @contextmanager
 def without_root() -> Iterator[None]:
-    """Have the rights of an ordinary user, until the block ends."""
     user = os.geteuid()
     os.seteuid(user or _NOBODY)
     try:

@@ -109,7 +109,6 @@ async def _serve_transaction(client: Peer, server: Peer, message: bytes) -> None
 
 
 async def _asked(client: Peer) -> set[str]:
-    """Return the names of what a client asks for."""
     reader, writer = client
     length, code = struct.unpack("!II", await reader.readexactly(8))
     while code == _ENCRYPTION_REQUEST:

@@ -72,7 +72,6 @@ def programs() -> Path:
 
 @contextmanager
 def stopped(processes: list[int]) -> Iterator[None]:
-    """Let processes hang until the block ends."""
     _signal(processes, signal.SIGSTOP)
     try:
         yield
@@ -161,7 +160,6 @@ class PostgresServer:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Let it hang, as SIGSTOP does: connections stay open, and get no response."""
         with stopped(self._processes()):
             yield
 
@@ -238,7 +236,6 @@ class PostgresServer:
         return list(map(int, self.sql(f"SELECT pid {_CONNECTIONS}").split()))
 
     def cut_connections(self) -> None:
-        """End every connection of a client, as an administrator does."""
         self.sql(f"SELECT pg_terminate_backend(pid) {_CONNECTIONS}")
 
     def run(self, program: str, *arguments: str) -> None:
@@ -264,7 +261,6 @@ class PostgresServer:
 
 @contextmanager
 def postgres_server(**settings: str) -> Iterator[PostgresServer]:
-    """Run a server with further settings until the block ends."""
     server = PostgresServer(**settings)
     try:
         yield server

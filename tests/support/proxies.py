@@ -45,7 +45,6 @@ _ROUNDS = 3
 def _running(
     command: list[str | Path], port: int, log: Path, variables: Mapping[str, str] | None = None
 ) -> Iterator[None]:
-    """Run a proxy that listens on a port until the block ends."""
     with log.open("wb") as file:
         process = subprocess.Popen(
             command, env={**os.environ, **(variables or {})}, stdout=file, stderr=file
@@ -73,7 +72,6 @@ def _replaced(config: str, patterns: Mapping[str, str]) -> str:
 
 @contextmanager
 def nginx(folder: Path, instance: int) -> Iterator[str]:
-    """Run it before the instance at a port until the block ends; give its URL."""
     assert NGINX is not None
     port = free_port()
     (config,) = re.findall(r"^```nginx\n(.*?)^```", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
@@ -99,8 +97,6 @@ def haproxy_version() -> tuple[int, ...]:
 
 
 class HaProxy(NamedTuple):
-    """A balancer that is running: the port it listens on and what it logs to."""
-
     port: int
     log: Path
 

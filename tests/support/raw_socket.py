@@ -35,7 +35,6 @@ class RawSocket:
         self._socket.close()
 
     def is_silent(self, seconds: float = 0.3) -> bool:
-        """Return whether nothing arrives for so long."""
         return not select([self._socket], [], [], seconds)[0]
 
     def send(self, data: bytes) -> None:

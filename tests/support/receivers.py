@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from standardwebhooks import Webhook
 
+from support.silent_server import listening
+
 Reader: TypeAlias = asyncio.StreamReader
 Writer: TypeAlias = asyncio.StreamWriter
 
@@ -73,11 +75,8 @@ class Receiver:
             body = await reader.readexactly(int(headers["content-length"]))
             self.requests.append(request := Request(head[0], headers, body))
             await self.behaviour(request, writer)
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass  # the sender has left
         finally:
             self.under_way -= 1
-            writer.close()
 
 
 def saying(response: bytes) -> Behaviour:
@@ -102,19 +101,5 @@ async def receiving(
     behaviour: Behaviour | bytes = OK, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[Receiver]:
     receiver = Receiver(saying(behaviour) if isinstance(behaviour, bytes) else behaviour)
-    tasks: set[asyncio.Task[None]] = set()
-
-    def connected(reader: Reader, writer: Writer) -> None:
-        task = asyncio.create_task(receiver.serve(reader, writer))
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-
-    server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=tls)
-    receiver.port = server.sockets[0].getsockname()[1]
-    try:
+    async with listening(receiver.serve, tls) as receiver.port:
         yield receiver
-    finally:
-        server.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import msgpack
 
-from petstore.keys.model import DEFAULT_SCOPES, Caller
+from petstore.keys.model import Caller
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import BanRules, Budget
 from petstore.limits.redis import RedisLimiter
@@ -77,22 +77,16 @@ async def redis_limiter(
 
 
 def api_key(key_id: int, per_minute: int | None = None, per_day: int | None = None) -> Caller:
-    """Return a key that is in no store, with the limits that are given."""
     return Caller(
-        id=key_id,
         name="test",
         plan="enterprise",
         per_minute=per_minute,
         per_day=per_day,
-        scopes=frozenset(DEFAULT_SCOPES),
+        id=key_id,
         environment="production",
         created_at=0,
-        expires_at=None,
-        revoked_at=None,
-        unbanned_at=None,
     )
 
 
 def said(caplog: Any) -> list[str]:
-    """Return the first words of what the limiter has logged."""
     return [" ".join(record.getMessage().split()[:3]) for record in caplog.records]

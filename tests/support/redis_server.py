@@ -68,7 +68,6 @@ class RedisServer:
             return False
 
     def call(self, *command: str | int) -> Any:
-        """Run one command, as an operator would."""
         with Redis(port=self.port, decode_responses=True) as client:
             return client.execute_command(*command)
 

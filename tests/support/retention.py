@@ -14,5 +14,4 @@ DAYS_KEPT: RetentionDays = {
 
 
 def prune_table(name: str, before: Milliseconds) -> Unit[int]:
-    """Delete a batch of the rows of a table from before a moment."""
     return prune(TABLES_BY_NAME[name], before)

@@ -53,7 +53,6 @@ class RecordingStore:
         return self._rows.get(statement.name, [])
 
     async def write(self, unit: Unit[T]) -> T:
-        """Record the statements of a unit of work, and return its result."""
         rows: Any = None
         while True:
             try:

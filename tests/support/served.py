@@ -72,10 +72,7 @@ class Served:
     def stop(self) -> None:
         """Stop accepting, and end when the last connection closes."""
         with suppress(RuntimeError):  # its last connection has closed, and the loop with it
-            self._loop.call_soon_threadsafe(self._stop)
-
-    def _stop(self) -> None:
-        self._server.stop()
+            self._loop.call_soon_threadsafe(self._server.stop)
 
     def _run(self) -> None:
         self._loop.run_until_complete(self._serve())

@@ -86,7 +86,6 @@ class Service:
 
 
 def http_request(method: str, target: bytes, headers: Fields, client: str = "127.0.0.1") -> Request:
-    """Return a request as a server passes it to an application."""
     path, _, query = target.partition(b"?")
     joined: dict[bytes, bytes] = {}
     for name, value in headers:

@@ -22,7 +22,6 @@ class Shop:
         return shop
 
     def __call__(self, *arguments: object, **environment: str) -> Result:
-        """Run it; what it prints and what it says on standard error are kept apart."""
         words = [str(argument) for argument in arguments]
         return CliRunner().invoke(main, words, env=self.environment | environment)
 
@@ -32,7 +31,6 @@ class Shop:
         return result.stdout
 
     def ask(self, *arguments: object) -> Any:
-        """Run it with ``--json``, to exit status 0, and return what it prints decoded."""
         return json.loads(self.succeed(*arguments, "--json"))
 
     def fail(self, *arguments: object, status: int, **environment: str) -> str:

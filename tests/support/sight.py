@@ -28,13 +28,11 @@ TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? []
 
 
 def on_a_phone(page: Page) -> None:
-    """Show a page on a phone in the dark."""
     page.set_viewport_size(PHONE)
     page.emulate_media(color_scheme="dark")
 
 
 def assert_no_barrier(page: Page) -> None:
-    """Look at an open page on a phone in the dark, and then at a desk in the light."""
     on_a_phone(page)
     page.evaluate(AXE)
     assert page.evaluate(TOO_WIDE) == []

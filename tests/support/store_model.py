@@ -278,7 +278,6 @@ def _counted(pets: list[Record]) -> Record:
 
 
 def _key(order: Record) -> str:
-    """Return the name of a buyer as it is searched."""
     return str(order.get("buyer", "")).lower().replace("\u00e4", "a")
 
 
@@ -289,6 +288,5 @@ def _merge(record: Record, patch: Record) -> None:
 
 
 def text_of(moment: int) -> str:
-    """Return milliseconds since 1970 as the service writes them."""
     written = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=moment)
     return written.isoformat().replace("+00:00", "Z")

@@ -113,5 +113,4 @@ def leave_half_written(database: Path) -> None:
 
 
 def do(sql: str, *parameters: Value) -> Unit[list[Row]]:
-    """Return a unit of work of one statement."""
     return (yield Statement(sql, parameters))

@@ -42,25 +42,19 @@ async def undisturbed(attempt: Callable[[], Awaitable[None]], *servers: ServerPr
     what fails proves nothing.
     """
 
-    def count(event: str) -> int:
+    def count(what: str) -> int:
         logs = (server.log_path.read_text() for server in servers)
-        return sum(log.count(f'"event":"{event}') for log in logs)
-
-    def losses() -> int:
-        return count("Redis is unavailable")
-
-    def is_found() -> bool:
-        return count("Redis is back") == losses()
+        return sum(log.count(f'"event":"Redis is {what}') for log in logs)
 
     for _ in range(_ATTEMPTS):
-        await eventually(is_found)
-        before = losses()
+        await eventually(lambda: count("back") == count("unavailable"))
+        before = count("unavailable")
         try:
             await attempt()
         except AssertionError:
             with suppress(TimeoutError):  # the line is written a moment later
-                await eventually(lambda before=before: losses() > before, 1)  # type: ignore[misc]
-            if losses() == before:
+                await eventually(lambda before=before: count("unavailable") > before, 1)  # type: ignore[misc]
+            if count("unavailable") == before:
                 raise
         else:
             return
@@ -69,7 +63,6 @@ async def undisturbed(attempt: Callable[[], Awaitable[None]], *servers: ServerPr
 
 
 async def ask(port: int, token: str, path: str = "/v1/x") -> Response:
-    """Make one request on a connection of its own."""
     (response,) = await request_at_once(port, token, 1, path)
     return response
 

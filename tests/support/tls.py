@@ -5,7 +5,6 @@ from pathlib import Path
 
 
 def self_signed_certificate(folder: Path) -> tuple[Path, Path]:
-    """Make a certificate for 127.0.0.1 and its key, good for a day; needs ``openssl``."""
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     subprocess.run(
         [

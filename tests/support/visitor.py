@@ -7,11 +7,11 @@ from typing import Any
 
 import httpx
 
-from petstore.databases.contract import read_unit
+from petstore.databases.contract import Statement, Unit, read_unit
 from petstore.keys.model import ROLES, SCOPES, Role
+from petstore.keys.store import new_caller
 from petstore.people.model import Browser
 from petstore.people.store import begin_session, find_account
-from support.people import insert
 from support.service import Service
 
 COOKIE = "petstore_console"
@@ -84,11 +84,23 @@ async def owner_of_key(service: Service, **wanted: Any) -> Visitor:
 
 
 async def signed_in_person(
-    service: Service, role: Role = "administrator", name: str = "Ada", **wanted: Any
+    service: Service, role: Role = "administrator", name: str = "Ada", login: str = ""
 ) -> Visitor:
-    """Return an active person at the console."""
-    fields = {"environment": service.settings.environment, "name": name, "role": role} | wanted
-    return await signed_in_again(service, await insert(service.store, service.clock, **fields))
+    """Return an active person at the console, of whom there is no event."""
+
+    def insert() -> Unit[int]:
+        ((person_id,),) = yield new_caller("person")
+        yield Statement(
+            "INSERT INTO people (id, name, login, login_key, role, environment, created_at,"
+            " password) VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6, 'no hash')",
+            (
+                *(person_id, name, login or f"login-{person_id}", role),
+                *(service.settings.environment, service.clock()),
+            ),
+        )
+        return int(person_id)
+
+    return await signed_in_again(service, await service.store.write(insert()))
 
 
 async def signed_in_again(service: Service, person_id: int) -> Visitor:

@@ -17,10 +17,12 @@ from petstore.webhooks.store import IssuedSecret, create_webhook
 from support.history import forget_keys
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
+from support.stores import do
 
 URL = "https://shop.example/hooks"
 NOW = ManualClock().now
 _AT_ONCE = 1000
+_MOVE = "UPDATE webhooks SET position = ?1"
 _FAILED = """
     INSERT INTO webhook_deliveries (webhook_id, sequence, event_id, type, resource, state,
         created_at, attempts, due_at, response_status, response_body, error)
@@ -59,7 +61,7 @@ async def add_events(
     await store.write(
         _insert("events (sequence, id, type, at, resource, key_id, data, actor)", rows)
     )
-    await store.write(_move(last + len(rows)))
+    await store.write(do(_MOVE, last + len(rows)))
 
 
 async def publish(store: Store) -> None:
@@ -68,7 +70,7 @@ async def publish(store: Store) -> None:
     while await store.read(waiting) != [(0,)]:
         await publish_all(store)
     ((last,),) = await store.read(Statement("SELECT coalesce(max(sequence), 0) FROM events"))
-    await store.write(_move(last))
+    await store.write(do(_MOVE, last))
 
 
 async def add_deliveries(
@@ -108,7 +110,3 @@ def _insert(table: str, rows: Sequence[tuple[Any, ...]]) -> Unit[None]:
         values = placeholders(len(rows[0]), len(batch))
         sql = f"INSERT INTO {table} VALUES {values}"  # noqa: S608 - only names
         yield Statement(sql, tuple(chain.from_iterable(batch)))
-
-
-def _move(position: int) -> Unit[None]:
-    yield Statement("UPDATE webhooks SET position = ?1", (position,))
