@@ -231,10 +231,6 @@ async def furnish(service: Service) -> Shop:
 # Ways that leave the shop as it is: an operation gets all these responses from the same one.
 
 
-async def as_it_should(shop: Shop, ask: Ask) -> httpx.Response:
-    return await ask.send(*shop)
-
-
 def by_key(**wanted: Any) -> Way:
     """Return the way of another key."""
 
@@ -481,43 +477,6 @@ DISABLED: Change = ("PATCH", "/v1/webhooks/1", {"enabled": False})
 Response: TypeAlias = tuple[int, str | None, Way]
 """A status, the code of an error, and how an operation comes to that."""
 
-WITH_EVERY_OPERATION: list[Response] = [
-    (400, "invalid_request", with_two_hosts),
-    (401, "missing_api_key", lambda shop, ask: ask.send(shop.service)),
-    (401, "invalid_api_key", lambda shop, ask: ask.send(shop.service, "not-a-key")),
-    (403, "network_not_allowed", by_key(allowed_networks=("192.0.2.0/24",))),
-    (429, "rate_limit_exceeded", over_the_limit_of_the_address),
-]
-WITH_EVERY_CHARGE: list[Response] = [
-    (429, "rate_limit_exceeded", over_the_limit_of_the_key),
-    (429, "api_key_banned", while_banned),
-]
-WITH_EVERY_BODY: list[Response] = [
-    (400, "incomplete_body", with_a_body_that_breaks_off),
-    (408, "request_timeout", with_a_body_that_never_ends),
-    (415, "unsupported_media_type", with_options(headers=TEXT)),
-    (415, "unsupported_media_type", with_options(headers=ENCODED)),
-]
-WITH_EVERY_JSON: list[Response] = [
-    (400, "invalid_body", with_options(json=[])),
-    (413, "content_too_large", with_options(json=TOO_LONG)),
-]
-WITH_EVERY_FILE: list[Response] = [
-    (400, "invalid_body", with_options(content=b"name,category\n")),
-    (413, "content_too_large", with_options(content=b"a" * (MAX_UPLOAD + 1))),
-]
-WITH_EVERY_QUERY: list[Response] = [
-    (400, "invalid_parameter", with_options(params={"limit": 0, "by": "nothing", "fileName": "\0"}))
-]
-WITH_EVERY_ID: list[Response] = [(404, "not_found", where_nothing_is)]
-WITH_EVERY_POST: list[Response] = [
-    (400, "invalid_parameter", with_options(headers={"Idempotency-Key": ""})),
-    (422, "idempotency_key_reused", with_the_key_of_another_request),
-]
-WITH_EVERY_VERSION_READ: list[Response] = [(304, None, with_a_version_known)]
-WITH_EVERY_CHANGE: list[Response] = [
-    (412, "precondition_failed", with_options(headers=OTHER_VERSION))
-]
 WITH_ONE: dict[str, list[Response]] = {
     "createPet": [
         (400, "unknown_category", with_options(json={**BELLA, "categoryId": 99})),
@@ -562,7 +521,6 @@ WITH_ONE: dict[str, list[Response]] = {
     ],
     "createKey": [
         (403, "beyond_own_rights", with_fewer_rights),
-        (409, "secret_already_shown", sent_again),
     ],
     "updateKey": [
         (403, "beyond_own_rights", with_fewer_rights),
@@ -572,17 +530,14 @@ WITH_ONE: dict[str, list[Response]] = {
     "rotateKey": [
         (403, "beyond_own_rights", with_fewer_rights),
         (409, "api_key_ended", after(REVOKED)),
-        (409, "secret_already_shown", sent_again),
     ],
     "rotateCurrentKey": [
         (403, "beyond_own_rights", with_an_old_token),
-        (409, "secret_already_shown", sent_again),
         (429, "too_many_rotations", too_often),
     ],
     "createPerson": [
         (403, "beyond_own_rights", with_fewer_rights),
         (409, "login_taken", with_options(json={**GRACE, "login": "GRACE"})),
-        (409, "secret_already_shown", sent_again),
     ],
     "updatePerson": [
         (403, "beyond_own_rights", to_a_person_with_more_rights),
@@ -592,13 +547,11 @@ WITH_ONE: dict[str, list[Response]] = {
     "invitePerson": [
         (403, "beyond_own_rights", with_fewer_rights),
         (409, "person_disabled", to_path("/v1/people/4/invite")),
-        (409, "secret_already_shown", sent_again),
     ],
     "createWebhook": [
         (400, "invalid_webhook_url", with_options(json={"url": "https://127.0.0.1"})),
         (409, "too_many_webhooks", with_many_webhooks),
         (409, "webhooks_not_configured", without_the_secret_file),
-        (409, "secret_already_shown", sent_again),
     ],
     "updateWebhook": [
         (403, "not_owner", of_another_key),
@@ -608,7 +561,6 @@ WITH_ONE: dict[str, list[Response]] = {
     "rotateWebhook": [
         (403, "not_owner", of_another_key),
         (409, "webhooks_not_configured", without_the_secret_file),
-        (409, "secret_already_shown", sent_again),
     ],
     "testWebhook": [(403, "not_owner", of_another_key), (409, "webhook_disabled", after(DISABLED))],
     "listWebhookDeliveries": [(403, "not_owner", of_another_key)],
@@ -627,31 +579,45 @@ WITH_ONE: dict[str, list[Response]] = {
 def responses_of(name: str) -> list[Response]:
     """Return every response of an operation, and how to get it."""
     row = ROWS[name]
-    kinds: list[tuple[bool, list[Response]]] = [
-        (True, WITH_EVERY_OPERATION),
-        (
-            row.scope is not None,
-            [(403, "missing_scope", by_key(scopes=frozenset(SCOPES) - {row.scope or ""}))],
-        ),
-        (row.charged, WITH_EVERY_CHARGE),
-        (row.body is not None, WITH_EVERY_BODY),
-        (row.body is not None and not row.media_types, WITH_EVERY_JSON),
-        (bool(row.media_types), WITH_EVERY_FILE),
-        (row.query is not None, WITH_EVERY_QUERY),
-        (row.parameter is not None, WITH_EVERY_ID),
-        (row.method == "POST", WITH_EVERY_POST),
-        (row.method == "POST", [(409, "idempotency_key_in_use", while_its_key_is_in_use)]),
-        (
-            row.method == "POST" and SecretAlreadyShown not in row.errors,
-            [(row.success.status, None, sent_again)],
-        ),
-        (row.reads_one, WITH_EVERY_VERSION_READ),
-        (row.method in {"PATCH", "DELETE"}, WITH_EVERY_CHANGE),
-        (True, WITH_ONE.get(name, [])),
-        # These come last: a success may change the shop, and a fault destroys it.
-        (True, [(row.success.status, None, as_it_should), (500, "internal_error", at_a_fault)]),
+    is_file, is_json = bool(row.media_types), bool(row.body and not row.media_types)
+    is_post, is_change = row.method == "POST", row.method in {"PATCH", "DELETE"}
+    is_shown_once = SecretAlreadyShown in row.errors
+    wrong_query = {"limit": 0, "by": "nothing", "fileName": "\0"}
+    other_scopes = frozenset(SCOPES) - {row.scope or ""}
+    kinds: list[tuple[object, int, str | None, Way]] = [
+        (True, 400, "invalid_request", with_two_hosts),
+        (True, 401, "missing_api_key", lambda shop, ask: ask.send(shop.service)),
+        (True, 401, "invalid_api_key", lambda shop, ask: ask.send(shop.service, "not-a-key")),
+        (True, 403, "network_not_allowed", by_key(allowed_networks=("192.0.2.0/24",))),
+        (True, 429, "rate_limit_exceeded", over_the_limit_of_the_address),
+        (row.scope, 403, "missing_scope", by_key(scopes=other_scopes)),
+        (row.charged, 429, "rate_limit_exceeded", over_the_limit_of_the_key),
+        (row.charged, 429, "api_key_banned", while_banned),
+        (row.body, 400, "incomplete_body", with_a_body_that_breaks_off),
+        (row.body, 408, "request_timeout", with_a_body_that_never_ends),
+        (row.body, 415, "unsupported_media_type", with_options(headers=TEXT)),
+        (row.body, 415, "unsupported_media_type", with_options(headers=ENCODED)),
+        (is_json, 400, "invalid_body", with_options(json=[])),
+        (is_json, 413, "content_too_large", with_options(json=TOO_LONG)),
+        (is_file, 400, "invalid_body", with_options(content=b"name,category\n")),
+        (is_file, 413, "content_too_large", with_options(content=b"a" * (MAX_UPLOAD + 1))),
+        (row.query, 400, "invalid_parameter", with_options(params=wrong_query)),
+        (row.parameter, 404, "not_found", where_nothing_is),
+        (is_post, 400, "invalid_parameter", with_options(headers={"Idempotency-Key": ""})),
+        (is_post, 422, "idempotency_key_reused", with_the_key_of_another_request),
+        (is_post, 409, "idempotency_key_in_use", while_its_key_is_in_use),
+        (is_post and is_shown_once, 409, "secret_already_shown", sent_again),
+        (is_post and not is_shown_once, row.success.status, None, sent_again),
+        (row.reads_one, 304, None, with_a_version_known),
+        (is_change, 412, "precondition_failed", with_options(headers=OTHER_VERSION)),
     ]
-    return [response for holds, responses in kinds if holds for response in responses]
+    return [
+        *((status, code, way) for holds, status, code, way in kinds if holds),
+        *WITH_ONE.get(name, []),
+        # These come last: a success may change the shop, and a fault destroys it.
+        (row.success.status, None, lambda shop, ask: ask.send(*shop)),
+        (500, "internal_error", at_a_fault),
+    ]
 
 
 def codes_of(name: str, status: int) -> set[str | None]:

@@ -16,9 +16,8 @@ from petstore.keys.model import SCOPES
 from petstore.orders.model import OrderCreate
 from support.cases import case
 from support.error_body import assert_error
-from support.manual_clock import ManualClock
 from support.sending import Send, sender
-from support.service import SERVICE_URL, Service, running_service
+from support.service import SERVICE_URL, Service
 
 pytestmark = pytest.mark.anyio
 
@@ -202,29 +201,6 @@ async def test_only_post_reads_the_idempotency_key(service: Service, send: Send)
 
 
 # What is recorded, and what is not
-
-
-@pytest.mark.each_database
-async def test_idempotency_records_survive_a_restart(address: str, clock: ManualClock) -> None:
-    requests = {"/pets": BELLA, "/pets/batch": [BELLA, BELLA], "/categories": DOGS, "/keys": TILL}
-    first = {}
-    for is_restarted in (False, True):
-        async with running_service(address, clock) as service:
-            if not is_restarted:
-                token = (await service.issue(scopes=frozenset(SCOPES))).token
-            for path, body in requests.items():
-                headers = {"Idempotency-Key": path}
-                response = await service.request(
-                    *("POST", f"/v1{path}", token), json=body, headers=headers
-                )
-                if not is_restarted:
-                    first[path] = response
-                elif path == "/keys":
-                    assert_error(response, 409, "secret_already_shown")
-                else:
-                    assert_same(response, first[path])
-            kept = [await count_in(service, table) for table in ("pets", "categories", "api_keys")]
-            assert kept == [3, 1, 2]
 
 
 async def test_a_replay_counts_as_one_request(service: Service) -> None:
