@@ -107,16 +107,12 @@ async def test_behind_a_trusted_proxy_each_client_or_ipv6_network_has_its_own_li
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"), ip_network("fe80::/10"))
 
 
-def address_of(client: str, forwarded: str) -> str:
-    """Return the address of a client that reaches trusted proxies as ``forwarded`` says."""
-    return client_address(client, forwarded.encode(), PROXIES)
-
-
-@pytest.mark.parametrize("hops", [0, 19, 20, 21, 6_000])
-def test_at_most_20_hops_are_followed(hops: int) -> None:
-    proxies = [f"10.1.{n // 250}.{n % 250}" for n in range(hops)]
-    expected = "192.0.2.1" if hops < 20 else proxies[-20]
-    assert address_of("10.0.0.1", ", ".join(["192.0.2.1", *proxies])) == expected
+def test_at_most_20_hops_are_followed() -> None:
+    for hops in (0, 19, 20, 21, 6_000):
+        proxies = [f"10.1.{n // 250}.{n % 250}" for n in range(hops)]
+        forwarded = ", ".join(["192.0.2.1", *proxies]).encode()
+        expected = "192.0.2.1" if hops < 20 else proxies[-20]
+        assert client_address("10.0.0.1", forwarded, PROXIES) == expected
 
 
 LONGEST = "2001:0db8:0000:0000:0000:ffff:255.255.255.255"
@@ -156,4 +152,4 @@ LONGEST = "2001:0db8:0000:0000:0000:ffff:255.255.255.255"
 def test_the_client_is_the_nearest_address_that_is_no_proxy(
     peer: str, forwarded: str, client: str
 ) -> None:
-    assert address_of(peer, forwarded) == client
+    assert client_address(peer, forwarded.encode(), PROXIES) == client

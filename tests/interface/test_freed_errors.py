@@ -11,7 +11,7 @@ from petstore.keys.model import new_token
 from support.service import Service
 from support.visitor import Visitor, newcomer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+pytestmark = pytest.mark.anyio
 
 REFUSED: list[tuple[str, str, Any]] = [
     ("POST", "/v1/pets", {}),
@@ -40,6 +40,7 @@ async def errors_left(act: Callable[[], Awaitable[object]]) -> list[str]:
         gc.enable()
 
 
+@pytest.mark.each_database
 @pytest.mark.usefixtures("dogs")
 @pytest.mark.parametrize("headers", [{}, {"Idempotency-Key": "a"}])
 async def test_no_error_of_the_interface_is_left_to_the_garbage_collector(
@@ -56,6 +57,7 @@ async def test_no_error_of_the_interface_is_left_to_the_garbage_collector(
     assert await errors_left(act) == []
 
 
+@pytest.mark.each_database
 async def test_no_error_of_the_console_is_left_to_the_garbage_collector(staff: Visitor) -> None:
     async def act() -> None:
         await staff.get("/pets/99")
