@@ -36,12 +36,13 @@ async def test_an_address_has_300_requests_a_minute_without_a_key(service: Servi
 
 async def test_requests_without_a_valid_key_count_against_the_address(database: Path) -> None:
     async with running_service(database, anonymous_per_minute=2) as service:
-        for name, tokens, statuses in [
-            ("none", [None] * 3, [401, 401, 429]),
-            ("malformed", ["x"] * 3, [401, 401, 429]),
-            ("unknown", [new_token("production") for _ in range(3)], [401, 401, 429]),
-            ("without a host", [None] * 3, [400, 400, 429]),
-        ]:
+        sent: list[tuple[str, list[str | None], int]] = [
+            ("none", [None] * 3, 401),
+            ("malformed", ["x"] * 3, 401),
+            ("unknown", [new_token("production") for _ in range(3)], 401),
+            ("without a host", [None] * 3, 400),
+        ]
+        for name, tokens, status in sent:
             with case(name):
                 got = []
                 for token in tokens:
@@ -50,7 +51,7 @@ async def test_requests_without_a_valid_key_count_against_the_address(database: 
                     if name == "without a host":
                         del request.headers["Host"]
                     got.append((await service.client.send(request)).status_code)
-                assert got == statuses
+                assert got == [status, status, 429]
             service.clock.advance(60)
 
 

@@ -712,12 +712,18 @@ def test_only_getting_a_pet_is_deprecated() -> None:
 
 
 REFERENCES = "#/components/schemas"
-INT64 = {"type": "integer", "format": "int64"}
-LIMIT = {"type": "integer", "format": "int32", "minimum": 1, "maximum": 100, "default": 20}
+INT64: dict[str, Any] = {"type": "integer", "format": "int64"}
+LIMIT: dict[str, Any] = {
+    "type": "integer",
+    "format": "int32",
+    "minimum": 1,
+    "maximum": 100,
+    "default": 20,
+}
 
 
 def test_parameters_are_those_of_the_interface() -> None:
-    status = {"$ref": f"{REFERENCES}/PetStatus"}
+    status: dict[str, Any] = {"$ref": f"{REFERENCES}/PetStatus"}
     for operation, name, is_required, schema, text in [
         ("listPets", "limit", False, LIMIT, "Maximum number of animals returned."),
         ("listPets", "status", False, status, "Filters by availability status."),
@@ -957,8 +963,10 @@ async def test_the_service_takes_the_examples_of_all_parameters_at_once_and_igno
     headers = {key: of["example"] for key, of in parameters(name, "header").items()}
     ask = REQUESTS[name]
     sent = ask.options.get("json")
-    unknown = {"json": {"unknown": [1], **sent}} if isinstance(sent, dict) else {}
-    response = await ask.send(*shop, params={**query, "unknown": "1"}, headers=headers, **unknown)
+    options = {"params": {**query, "unknown": "1"}, "headers": headers}
+    if isinstance(sent, dict):
+        options["json"] = {"unknown": [1], **sent}
+    response = await ask.send(shop.service, shop.token, **options)
     assert response.is_success, response.text
 
 

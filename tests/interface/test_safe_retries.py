@@ -33,9 +33,9 @@ from support.stores import do, locked, open_store
 
 pytestmark = pytest.mark.anyio
 
-BELLA = {"name": "Bella", "categoryId": 7, "status": "available"}
-DOGS = {"name": "Dogs", "description": "Great and small."}
-TILL = {"name": "Till", "scopes": ["pets:read", "orders:read"]}
+BELLA: dict[str, Any] = {"name": "Bella", "categoryId": 7, "status": "available"}
+DOGS: dict[str, Any] = {"name": "Dogs", "description": "Great and small."}
+TILL: dict[str, Any] = {"name": "Till", "scopes": ["pets:read", "orders:read"]}
 
 Post: TypeAlias = Callable[..., Awaitable[httpx.Response]]
 """Takes a path, a body and an Idempotency-Key."""
@@ -226,17 +226,16 @@ async def test_a_replay_counts_as_one_request(service: Service) -> None:
 async def test_a_refused_request_may_be_corrected_and_sent_again(
     service: Service, send: Send, post: Post
 ) -> None:
-    for number, (status, path, options) in enumerate(
-        [
-            (400, "/pets", {"json": {"name": "Bella"}}),
-            (400, "/store/orders", {"json": {"petId": 99}}),
-            (400, "/keys", {"json": {"name": "Till", "perDay": 1}}),
-            (404, "/keys/99/rotate", {}),
-            (404, "/parrots", {}),
-            (413, "/pets", {"json": {**BELLA, "name": "B" * 65_536}}),
-            (415, "/pets", {"content": b"Bella", "headers": {"Content-Type": "text/plain"}}),
-        ]
-    ):
+    requests: list[tuple[int, str, dict[str, Any]]] = [
+        (400, "/pets", {"json": {"name": "Bella"}}),
+        (400, "/store/orders", {"json": {"petId": 99}}),
+        (400, "/keys", {"json": {"name": "Till", "perDay": 1}}),
+        (404, "/keys/99/rotate", {}),
+        (404, "/parrots", {}),
+        (413, "/pets", {"json": {**BELLA, "name": "B" * 65_536}}),
+        (415, "/pets", {"content": b"Bella", "headers": {"Content-Type": "text/plain"}}),
+    ]
+    for number, (status, path, options) in enumerate(requests):
         with case(status, path):
             headers = {"Idempotency-Key": str(number), **options.pop("headers", {})}
             refused = await send("POST", path, headers=headers, **options)
