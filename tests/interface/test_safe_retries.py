@@ -131,15 +131,14 @@ def turned_around(body: Any, **ignored: Any) -> Any:
 async def test_an_idempotency_key_with_another_body_or_path_is_refused(
     service: Service, post: Post
 ) -> None:
-    for number, (path, body, other_path, other) in enumerate(
-        [
-            ("/pets", BELLA, "/pets", {**BELLA, "name": "Rex"}),
-            ("/pets/batch", [BELLA, BELLA], "/pets/batch", [BELLA]),
-            ("/categories", DOGS, "/categories", {"name": "Dogs"}),
-            ("/keys", TILL, "/keys", {**TILL, "scopes": ["pets:read"]}),
-            ("/keys/1/unban", None, "/keys/2/unban", None),
-        ]
-    ):
+    requests: list[tuple[str, Any, str, Any]] = [
+        ("/pets", BELLA, "/pets", {**BELLA, "name": "Rex"}),
+        ("/pets/batch", [BELLA, BELLA], "/pets/batch", [BELLA]),
+        ("/categories", DOGS, "/categories", {"name": "Dogs"}),
+        ("/keys", TILL, "/keys", {**TILL, "scopes": ["pets:read"]}),
+        ("/keys/1/unban", None, "/keys/2/unban", None),
+    ]
+    for number, (path, body, other_path, other) in enumerate(requests):
         with case(path, other_path, other):
             field = str(number)
             assert (await post(path, body, field)).is_success
