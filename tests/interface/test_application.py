@@ -12,11 +12,13 @@ import pytest
 
 from petstore.http.messages import Request
 from petstore.interface.operations import OPERATIONS
-from petstore.keys.model import SCOPES
+from petstore.keys.model import SCOPES, Scope
+from petstore.pets.model import NewPet
 from support.cases import case
+from support.changes import create_pets
 from support.error_body import assert_error
 from support.sending import JSON, STALE, TEXT, TOO_LARGE, sender
-from support.service import Service, running_service
+from support.service import SERVICE_URL, Service, running_service
 
 pytestmark = pytest.mark.anyio
 
@@ -27,46 +29,41 @@ UNKNOWN_TOKEN = "ps_live_0000000000000000000000000000000000JNFrbC"
 # The order of checks: each test breaks two rules and shows which is judged first.
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status", "code"),
-    [
-        ("GET", "/v1/unknown", 404, "not_found"),
-        ("GET", "/v1", 404, "not_found"),
-        ("PUT", "/v1/pets", 405, "method_not_allowed"),
-        ("GET", "/v1/pets/7", 403, "missing_scope"),
-        ("GET", "/v1/pets/x", 403, "missing_scope"),
-        ("GET", "/v1/pets?limit=0", 403, "missing_scope"),
-    ],
-)
 async def test_limits_key_path_and_method_scope_and_resource_are_checked_in_this_order(
-    database: Path, method: str, path: str, status: int, code: str
+    database: Path,
 ) -> None:
     async with running_service(database, anonymous_per_minute=1) as service:
-        key = await service.issue(per_minute=1, scopes=frozenset({"pets:write"}))
-        assert_error(await service.request(method, path, key.token), status, code)
-        assert_error(await service.request(method, path, key.token), 429, "rate_limit_exceeded")
-        assert_error(await service.request(method, path, UNKNOWN_TOKEN), 401, "invalid_api_key")
-        assert_error(await service.request(method, path), 429, "rate_limit_exceeded")
+        for method, path, status, code in [
+            ("GET", "/v1/unknown", 404, "not_found"),
+            ("GET", "/v1", 404, "not_found"),
+            ("PUT", "/v1/pets", 405, "method_not_allowed"),
+            ("GET", "/v1/pets/7", 403, "missing_scope"),
+            ("GET", "/v1/pets/x", 403, "missing_scope"),
+            ("GET", "/v1/pets?limit=0", 403, "missing_scope"),
+        ]:
+            with case(method, path):
+                key = await service.issue(per_minute=1, scopes=frozenset({"pets:write"}))
+                for token, refused, reason in [
+                    (key.token, status, code),
+                    (key.token, 429, "rate_limit_exceeded"),
+                    (UNKNOWN_TOKEN, 401, "invalid_api_key"),
+                    (None, 429, "rate_limit_exceeded"),
+                ]:
+                    assert_error(await service.request(method, path, token), refused, reason)
+            service.clock.advance(60)
 
 
 # The HTTP message itself
 
 
 VALID_HOSTS = [
-    *[
-        "petstore",
-        "petstore.example:8000",
-        "PetStore.Example.",
-        "127.0.0.1:80",
-        "x:",
-        "pet_store-1",
-    ],
-    *["[::1]", "[::1]:8000", "[::ffff:10.0.0.1]", "xn--bcher-kva.example", "a%20b"],
-    "a" * 261,
+    *("petstore", "petstore.example:8000", "PetStore.Example.", "127.0.0.1:80", "x:"),
+    *("pet_store-1", "[::1]", "[::1]:8000", "[::ffff:10.0.0.1]", "xn--bcher-kva.example"),
+    *("a%20b", "a" * 261),
 ]
 INVALID_HOSTS = [
-    *["", "http://x", "x/y", "x@y", "a,b", "x:abc", "x:80:80", "x:-1", ":80", ":", "::1"],
-    *["[::1", "::1]", "[]", "[x]", "[::1]x", "x?y", "x#y", "x\\y", "ä", "x\x7f", "%", "%2", "a%zz"],
+    *("", "http://x", "x/y", "x@y", "a,b", "x:abc", "x:80:80", "x:-1", ":80", ":", "::1"),
+    *("[::1", "::1]", "[]", "[x]", "[::1]x", "x?y", "x#y", "x\\y", "ä", "x\x7f", "%", "%2", "a%zz"),
     *('"x"', "<x>", "a b", "a, a", "a" * 262, "x:000000", "a" * 60_000 + "@", "%41" * 20_000),
 ]
 PATHS = ["/v1/pets", "/v1/openapi.json", "/healthz", "/docs", "/nothing"]
@@ -311,3 +308,50 @@ async def test_the_checks_of_a_change_and_of_a_deletion_run_in_order(
             )
             assert_error(response, status, code)
     assert (await send("GET", f"{resource.path}/1")).json() == before
+
+
+# How getPet says that it is going away, and that it is gone
+
+
+SUNSET = 1_922_659_200_000  # 2030-12-05T00:00:00Z
+
+
+async def sunset_headers(service: Service, path: str, token: str | None, status: int) -> None:
+    for method in ("GET", "HEAD"):
+        response = await service.request(method, path, token)
+        assert response.status_code == status
+        assert response.headers.get_list("Sunset") == ["Thu, 05 Dec 2030 00:00:00 GMT"]
+        (deprecation,) = response.headers.get_list("Deprecation")
+        assert re.fullmatch(r"@[0-9]+", deprecation)
+        assert int(deprecation[1:]) <= service.clock() // 1000
+        assert response.links["deprecation"]["url"] == f"{SERVICE_URL}/docs/operations/getPet"
+        assert response.links["successor-version"]["url"] == f"{SERVICE_URL}/v1/pets"
+
+
+@pytest.mark.parametrize(
+    ("path", "scopes", "status"),
+    [
+        *(("/v1/pets/7", None, 401), ("/v1/pets/x", None, 401), ("/v1/pets/1", None, 401)),
+        ("/v1/pets/1", {"pets:write"}, 403),
+        *(("/v1/pets/7", {"pets:read"}, 404), ("/v1/pets/x", {"pets:read"}, 404)),
+        ("/v1/pets/1", {"pets:read"}, 200),
+    ],
+)
+async def test_every_response_has_the_deprecation_headers(
+    service: Service, path: str, scopes: set[Scope] | None, status: int
+) -> None:
+    await service.store.write(create_pets([NewPet("Bella", 1)]))
+    key = await service.issue(scopes=frozenset(scopes or ()))
+    await sunset_headers(service, path, key.token if scopes else None, status)
+
+
+async def test_the_operation_returns_410_from_the_sunset_on(service: Service) -> None:
+    await service.store.write(create_pets([NewPet("Bella", 1)]))
+    key = await service.issue()
+    service.clock.now = SUNSET - 1
+    assert (await service.request("GET", "/v1/pets/1", key.token)).status_code == 200
+    for service.clock.now in (SUNSET, SUNSET * 2):
+        for path in ("/v1/pets/1", "/v1/pets/7", "/v1/pets/x"):
+            response = await service.request("GET", path, key.token)
+            assert "/v1/pets" in assert_error(response, 410, "gone")
+            await sunset_headers(service, path, key.token, 410)

@@ -36,12 +36,13 @@ async def test_an_address_has_300_requests_a_minute_without_a_key(service: Servi
 
 async def test_requests_without_a_valid_key_count_against_the_address(database: Path) -> None:
     async with running_service(database, anonymous_per_minute=2) as service:
-        for name, tokens, statuses in [
-            ("none", [None] * 3, [401, 401, 429]),
-            ("malformed", ["x"] * 3, [401, 401, 429]),
-            ("unknown", [new_token("production") for _ in range(3)], [401, 401, 429]),
-            ("without a host", [None] * 3, [400, 400, 429]),
-        ]:
+        sent: list[tuple[str, list[str | None], int]] = [
+            ("none", [None] * 3, 401),
+            ("malformed", ["x"] * 3, 401),
+            ("unknown", [new_token("production") for _ in range(3)], 401),
+            ("without a host", [None] * 3, 400),
+        ]
+        for name, tokens, status in sent:
             with case(name):
                 got = []
                 for token in tokens:
@@ -50,7 +51,7 @@ async def test_requests_without_a_valid_key_count_against_the_address(database: 
                     if name == "without a host":
                         del request.headers["Host"]
                     got.append((await service.client.send(request)).status_code)
-                assert got == statuses
+                assert got == [status, status, 429]
             service.clock.advance(60)
 
 
@@ -107,16 +108,12 @@ async def test_behind_a_trusted_proxy_each_client_or_ipv6_network_has_its_own_li
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"), ip_network("fe80::/10"))
 
 
-def address_of(client: str, forwarded: str) -> str:
-    """Return the address of a client that reaches trusted proxies as ``forwarded`` says."""
-    return client_address(client, forwarded.encode(), PROXIES)
-
-
-@pytest.mark.parametrize("hops", [0, 19, 20, 21, 6_000])
-def test_at_most_20_hops_are_followed(hops: int) -> None:
-    proxies = [f"10.1.{n // 250}.{n % 250}" for n in range(hops)]
-    expected = "192.0.2.1" if hops < 20 else proxies[-20]
-    assert address_of("10.0.0.1", ", ".join(["192.0.2.1", *proxies])) == expected
+def test_at_most_20_hops_are_followed() -> None:
+    for hops in (0, 19, 20, 21, 6_000):
+        proxies = [f"10.1.{n // 250}.{n % 250}" for n in range(hops)]
+        forwarded = ", ".join(["192.0.2.1", *proxies]).encode()
+        expected = "192.0.2.1" if hops < 20 else proxies[-20]
+        assert client_address("10.0.0.1", forwarded, PROXIES) == expected
 
 
 LONGEST = "2001:0db8:0000:0000:0000:ffff:255.255.255.255"
@@ -156,4 +153,4 @@ LONGEST = "2001:0db8:0000:0000:0000:ffff:255.255.255.255"
 def test_the_client_is_the_nearest_address_that_is_no_proxy(
     peer: str, forwarded: str, client: str
 ) -> None:
-    assert address_of(peer, forwarded) == client
+    assert client_address(peer, forwarded.encode(), PROXIES) == client

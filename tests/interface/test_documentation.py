@@ -1,18 +1,26 @@
-"""The documentation at ``/docs``, of a small folder and of what ``make docs`` wrote."""
+"""The pages that need no key: the docs, health checks, and what is at the usual addresses."""
 
+import asyncio
 import gzip
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 import zstandard
 
+from petstore.clock import utc
+from petstore.databases.sqlite import SqliteStore
 from petstore.errors import NotFound
 from petstore.http.messages import Request, Response
-from petstore.interface.documentation import CODINGS, MISSING, Documentation
+from petstore.interface.documentation import CODINGS, MISSING, Documentation, HealthPages
+from support.bare_app import http_request
 from support.cases import case
 from support.error_body import assert_error
-from support.service import Service
+from support.service import Service, running_service
+from support.stores import migrate
 from website.files import write_site
 
 pytestmark = pytest.mark.anyio
@@ -148,3 +156,137 @@ async def test_only_the_listed_files_are_served(service: Service) -> None:
             assert "default-src 'none'" in response.headers["content-security-policy"]
             assert "<h1>Page not found</h1>" in response.text
             assert 'href="/docs/style.css"' in response.text
+
+
+# Liveness and readiness, also while a process drains
+
+
+async def test_health_checks_need_no_key_and_no_redis_and_count_against_none(
+    database: Path,
+) -> None:
+    async with running_service(database, redis="redis://127.0.0.1:1") as service:
+        key = await service.issue(per_minute=50)
+        for path, status in (("/healthz", "alive"), ("/readyz", "ready")):
+            for token in (key.token, None):
+                response = await service.request("GET", path, token)
+                assert (response.status_code, response.json()) == (200, {"status": status})
+                assert "X-RateLimit-Limit" not in response.headers
+                assert response.headers["X-Content-Type-Options"] == "nosniff"
+        usage = await service.request("GET", "/v1/usage", key.token)
+        assert usage.json()["minute"]["remaining"] == 50
+
+
+class SlowStore(SqliteStore):
+    """Counts how often it is checked, which takes some turns of the loop."""
+
+    checks = 0
+
+    async def check(self) -> None:
+        self.checks += 1
+        for _ in range(10):
+            await asyncio.sleep(0)
+        await super().check()
+
+
+async def test_concurrent_health_checks_share_one_query(database: Path) -> None:
+    store = SlowStore(database)
+    migrate(store, database)
+    await store.open()
+    # Without a service, whose own checks of the files would be counted too.
+    health, request = HealthPages(store), http_request("GET", b"/readyz", [])
+    for times in (1, 2):
+        responses = await asyncio.gather(*(health.ready(request) for _ in range(50)))
+        assert {response.status for response in responses} == {200}
+        assert store.checks == times
+    await store.close()
+
+
+async def test_all_concurrent_health_checks_report_a_missing_database(database: Path) -> None:
+    async with running_service(database, store=SlowStore(database)) as service:
+        database.rename(database.with_suffix(".moved"))
+        requests = (service.request("GET", "/readyz") for _ in range(3))
+        for response in await asyncio.gather(*requests):
+            assert_error(response, 503, "service_unavailable")
+
+
+async def test_a_draining_process_is_alive_but_not_ready_and_closes_each_connection(
+    service: Service,
+) -> None:
+    key = await service.issue()
+    before = await service.request("GET", "/v1/pets", key.token)
+    assert "Connection" not in before.headers
+    service.app.shut_down()
+    for method, path, status in [
+        ("GET", "/healthz", 200),
+        ("GET", "/readyz", 503),
+        ("GET", "/v1/pets", 200),
+        ("HEAD", "/docs", 307),
+        ("POST", "/v1/pets", 201),
+        ("DELETE", "/v1/pets/1", 204),
+        ("GET", "/v1/pets/1", 404),
+        ("GET", "/nowhere", 404),
+    ]:
+        body = {"name": "Bella", "categoryId": 1} if method == "POST" else None
+        response = await service.request(method, path, key.token, json=body)
+        assert response.status_code == status
+        assert response.headers.get_list("Connection") == ["close"]
+        if path == "/readyz":
+            assert response.json() == {"status": "stopping"}
+
+
+# What crawlers and security researchers find at the usual addresses
+
+
+PUBLIC_URL = "https://api.example.com/shop"
+CONTACTS = ("mailto:security@example.com", "https://example.com/report")
+ROBOTS, SECURITY = "/robots.txt", "/.well-known/security.txt"
+
+
+def contacts_of(response: httpx.Response) -> dict[str, list[str]]:
+    """Return the fields of a security.txt."""
+    assert response.status_code == 200
+    assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
+    found: dict[str, list[str]] = {}
+    for line in response.text.splitlines():
+        name, _, value = line.partition(": ")
+        found.setdefault(name, []).append(value)
+    return found
+
+
+async def test_crawlers_are_disallowed_from_the_interface_and_the_console(service: Service) -> None:
+    response = await service.request("GET", ROBOTS)
+    assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert response.text.splitlines() == [
+        "User-agent: *",
+        "Allow: /v1/openapi.json",
+        "Disallow: /v1/",
+        "Disallow: /console/",
+    ]
+
+
+async def test_without_a_contact_there_is_no_security_txt(service: Service) -> None:
+    message = assert_error(await service.request("GET", SECURITY), 404, "not_found")
+    assert "--security-contact" in message
+
+
+async def test_security_txt_does_not_name_a_url_from_the_host_header(database: Path) -> None:
+    async with running_service(database, security_contact=CONTACTS) as service:
+        assert "Canonical" not in contacts_of(await service.request("GET", SECURITY))
+
+
+async def test_security_txt_has_every_contact_and_its_own_url_and_expires_in_half_a_year(
+    database: Path,
+) -> None:
+    named: dict[str, Any] = {"public_url": PUBLIC_URL, "security_contact": CONTACTS}
+    async with running_service(database, **named) as service:
+        for _ in range(2):
+            found = contacts_of(await service.request("GET", SECURITY))
+            assert found["Contact"] == list(CONTACTS)
+            assert found["Canonical"] == [f"{PUBLIC_URL}{SECURITY}"]
+            left = datetime.fromisoformat(found["Expires"][0]) - utc(service.clock())
+            assert timedelta(days=179) < left <= timedelta(days=180)
+            service.clock.advance(1000 * 86400)
+        for path in (ROBOTS, SECURITY):
+            response = await service.request("GET", path)
+            assert response.headers["Cache-Control"] == "public, max-age=86400"
+            assert_error(await service.request("POST", path), 405, "method_not_allowed")

@@ -22,19 +22,16 @@ FAULTY = {
 }
 
 
-@pytest.fixture(scope="module")
-def documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
     """The folder with the document, and with one that every linter complains about."""
-    folder = tmp_path_factory.mktemp("documents")
     described = document("https://petstore.test", OPERATIONS)
     for name, content in (("petstore", described), ("faulty", FAULTY)):
-        (folder / f"{name}.json").write_text(json.dumps(content))
-    return folder
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    return tmp_path
 
 
-@pytest.fixture(scope="module")
-def spectral(documents: Path) -> dict[str, list[Any]]:
-    """What Spectral finds in each document: errors, warnings and hints."""
+def test_spectral_and_the_rules_of_ibm_find_nothing(documents: Path) -> None:
     script = str(PACKAGES / "@stoplight/spectral-cli/dist/index.js")
     options = ("--ruleset", str(RULES / "spectral.yaml"), "--format", "json")
     path = {"NODE_PATH": str(PACKAGES)}
@@ -43,32 +40,19 @@ def spectral(documents: Path) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {"petstore": [], "faulty": []}
     for finding in json.loads(run.stdout):
         found[Path(finding["source"]).stem].append(finding)
-    return found
-
-
-def test_spectral_and_the_rules_of_ibm_find_nothing(spectral: dict[str, list[Any]]) -> None:
-    assert spectral["petstore"] == []
-
-
-def test_spectral_applies_its_own_rules_and_those_of_ibm(spectral: dict[str, list[Any]]) -> None:
-    rules = {finding["code"] for finding in spectral["faulty"]}
+    assert found["petstore"] == []
+    rules = {finding["code"] for finding in found["faulty"]}
     assert {"operation-operationId", "ibm-operation-summary"} <= rules
 
 
 def test_redocly_finds_nothing(documents: Path) -> None:
-    assert redocly(documents / "petstore.json") == []
-
-
-def test_redocly_applies_the_recommended_rules(documents: Path) -> None:
-    rules = {problem["ruleId"] for problem in redocly(documents / "faulty.json")}
-    assert {"security-defined", "operation-4xx-response"} <= rules
-
-
-def redocly(path: Path) -> list[dict[str, Any]]:
-    """Return what Redocly finds in a document: errors and warnings."""
     options = ("--config", str(RULES / "redocly.yaml"), "--format", "json")
     script = str(PACKAGES / "@redocly/cli/bin/cli.js")
-    run = node(script, "lint", path.name, *options, cwd=path.parent)
-    assert run.stdout.startswith("{"), run.stderr
-    problems: list[dict[str, Any]] = json.loads(run.stdout)["problems"]
-    return problems
+    found = []
+    for name in ("petstore.json", "faulty.json"):
+        run = node(script, "lint", name, *options, cwd=documents)
+        assert run.stdout.startswith("{"), run.stderr
+        found.append(json.loads(run.stdout)["problems"])
+    assert found[0] == []
+    rules = {problem["ruleId"] for problem in found[1]}
+    assert {"security-defined", "operation-4xx-response"} <= rules

@@ -1,10 +1,16 @@
-"""Query and path parameters."""
+"""Query and path parameters, and the total of a list."""
+
+import re
 
 import pytest
 
+from petstore.interface.operations import OPERATIONS
 from petstore.interface.pages import decode_query
+from petstore.keys.model import SCOPES
+from petstore.pets.model import NewPet
 from petstore.pets.operations import ListPetsQuery
 from support.cases import case
+from support.changes import create_pets
 from support.error_body import assert_error
 from support.sending import Send, sender
 from support.service import Service
@@ -63,7 +69,7 @@ TAKEN = [
 
 @pytest.fixture
 async def send(service: Service) -> Send:
-    return await sender(service)
+    return await sender(service, scopes=frozenset(SCOPES))
 
 
 @pytest.mark.parametrize("rule", REFUSED)
@@ -82,37 +88,27 @@ async def test_a_valid_or_unknown_parameter_is_taken(send: Send) -> None:
             assert (response.status_code, response.json()) == (200, [])
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+def test_a_cursor_means_the_same_at_any_position_in_the_query() -> None:
+    for query in (
         *("limit=5&cursor=AAAAAAAAABQ", "limit=5&&cursor=AAAAAAAAABQ"),
         *("cursor=AAAAAAAAABQ&limit=5", "limit=5&cursor=AAAAAAAAAB%51"),
         *("x=cursor&limit=5&cursor=AAAAAAAAABQ", "limit=5&cursor=AAAAAAAAABQ&x=" + "y" * 512),
-    ],
-    ids=lambda query: query[:40],
-)
-def test_a_cursor_means_the_same_at_any_position_in_the_query(query: str) -> None:
-    wanted = ListPetsQuery(limit=5, cursor="AAAAAAAAABQ")
-    assert decode_query(query.encode(), ListPetsQuery).values == wanted
+    ):
+        wanted = ListPetsQuery(limit=5, cursor="AAAAAAAAABQ")
+        assert decode_query(query.encode(), ListPetsQuery).values == wanted, query[:40]
+    filtered = b"status=sold&x=1&id=2&id=3&cursor=AAAAAAAAABQ"
+    assert decode_query(filtered, ListPetsQuery).filters == "status=sold&id=2&id=3"
 
 
-def test_a_parsed_query_is_cached_without_its_cursor() -> None:
-    query = b"status=sold&x=1&id=2&id=3&cursor=AAAAAAAAABQ"
-    assert decode_query(query, ListPetsQuery).filters == "status=sold&id=2&id=3"
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
+def test_a_parameter_name_with_brackets_is_recognized() -> None:
+    for query in (
         "id[]=7&id[]=9&limit[]=5&status[]=sold",
         "id[0]=7&id[1]=9&limit[0]=5&status[0]=sold",
         "id%5B%5D=7&id%5B10%5D=9&limit%5b%5d=5&status%5B%5D=sold",
         "id=7&id[]=9&limit=5&status=sold",
-    ],
-)
-def test_a_parameter_name_with_brackets_is_recognized(query: str) -> None:
-    decoded = decode_query(query.encode(), ListPetsQuery)
-    assert decoded.values == ListPetsQuery(id=[7, 9], limit=5, status="sold")
+    ):
+        decoded = decode_query(query.encode(), ListPetsQuery)
+        assert decoded.values == ListPetsQuery(id=[7, 9], limit=5, status="sold"), query
 
 
 async def test_the_next_page_of_a_list_with_brackets_is_filtered_too(send: Send) -> None:
@@ -125,7 +121,7 @@ async def test_the_next_page_of_a_list_with_brackets_is_filtered_too(send: Send)
     assert "next" not in second.links
 
 
-async def test_only_plain_digits_are_the_id_of_a_pet(send: Send) -> None:
+async def test_only_plain_digits_are_an_id(send: Send) -> None:
     await send("POST", "/pets", json={"name": "Bella", "categoryId": 1})
     # A parameter of another operation is ignored.
     assert (await send("GET", "/pets/1?limit=0")).status_code == 200
@@ -135,3 +131,66 @@ async def test_only_plain_digits_are_the_id_of_a_pet(send: Send) -> None:
     ):
         with case(pet_id[:20]):
             assert_error(await send("GET", f"/pets/{pet_id}"), 404, "not_found")
+    for row in OPERATIONS:
+        for pet_id in ("01", "x", str(2**63)) if row.parameters else ():
+            with case(row.id, pet_id):
+                path = re.sub(r"{\w+}", pet_id, row.path)
+                # A body that is checked first, where one is required.
+                options = {"json": row.body_example} if row.body else {}
+                response = await send(row.method, path, **options)
+                assert_error(response, 404, "not_found")
+
+
+async def test_every_list_checks_its_limit_and_its_cursor(send: Send) -> None:
+    for row in OPERATIONS:
+        path = re.sub(r"{\w+}", "1", row.path)
+        for query in ("limit=0", "limit=101", "limit=x", "limit=1&limit=1", "cursor=x", "cursor="):
+            if row.is_list:
+                with case(row.id, query):
+                    refused = await send("GET", f"{path}?{query}")
+                    message = assert_error(refused, 400, "invalid_parameter")
+                    assert message.startswith(f"{query.partition('=')[0]}: expected")
+
+
+# How many records match, in a header of the lists that are asked for it
+
+
+@pytest.mark.each_database
+async def test_a_list_is_counted_with_its_filters_on_each_page(
+    service: Service, send: Send
+) -> None:
+    news = [NewPet("Bella", n % 3, "available") for n in range(7)] + [NewPet("Rex", 1)]
+    await service.store.write(create_pets(news))
+    for pet_id in (1, 2, 3):
+        await send("POST", "/store/orders", json={"petId": pet_id})
+    for path, total in (
+        ("/pets?count=true&limit=2", "8"),
+        ("/pets?count=true&limit=2&sort=-id&status=available", "4"),
+        ("/pets?count=true&status=pending&categoryId=1", "1"),
+        ("/pets?count=true&hasStatus=false", "1"),
+        ("/pets?count=true&id=2&id=8&id=99", "2"),
+        ("/store/orders?count=true&limit=1", "3"),
+        ("/store/orders?count=true&status=placed&petId=2", "1"),
+        ("/store/orders?count=true&placedBefore=2020-01-01T00:00:00Z", "0"),
+        ("/store/orders?count=true&placedBefore=2027-01-01T00:00:00Z&status=placed", "3"),
+    ):
+        page = await send("GET", path)
+        assert page.headers["x-total-count"] == total, path
+    first = await send("GET", "/pets?count=true&limit=6")
+    following = first.links["next"]["url"].partition("/v1")[2]
+    assert (await send("GET", following)).headers["x-total-count"] == "8"
+    await send("DELETE", "/pets/8")  # which no page that is kept shows
+    assert (await send("GET", "/pets?count=true&limit=6")).headers["x-total-count"] == "7"
+    for path in ("/pets?limit=2", "/pets?count=false", "/pets?count=false&name=Bella"):
+        assert "x-total-count" not in (await send("GET", path)).headers
+
+
+async def test_a_list_is_counted_no_further_than_10_000_and_a_search_not_at_all(
+    service: Service, send: Send, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("petstore.pets.operations.MAX_COUNTED", 3)
+    await service.store.write(create_pets([NewPet("Bella", 1)] * 6))
+    assert (await send("GET", "/pets?count=true")).headers["x-total-count"] == "4"
+    for path in ("/pets?name=Bella", "/store/orders?buyer=Jane"):
+        refused = await send("GET", f"{path}&count=true")
+        assert assert_error(refused, 400, "invalid_parameter").startswith("count: ")

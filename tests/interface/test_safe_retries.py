@@ -1,30 +1,41 @@
-"""``Idempotency-Key`` over HTTP: a retry acts once and gets the first response.
+"""``Idempotency-Key``: a request that is sent again acts once and gets the first response.
 
 That each POST does, on each database, is tested in test_openapi.py.
 """
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import httpx
 import pytest
 
-from petstore.databases.contract import Statement
+from petstore.clock import DAY
+from petstore.databases.contract import Statement, Store, Unit
+from petstore.databases.schema import prune_all
+from petstore.errors import IdempotencyKeyInUse, NotFound, PetNotAvailable, Unavailable
 from petstore.interface.idempotency import request_digest
-from petstore.keys.model import SCOPES
+from petstore.interface.idempotency_records import Attempt, IdempotencyRecord, SafeRetries
+from petstore.keys.model import SCOPES, Caller
 from petstore.orders.model import OrderCreate
+from petstore.pets.model import NewPet
 from support.cases import case
+from support.changes import create_pet
 from support.error_body import assert_error
+from support.keys import issue_stored
 from support.manual_clock import ManualClock
+from support.retention import DAYS_KEPT
 from support.sending import Send, sender
-from support.service import SERVICE_URL, Service, running_service
+from support.service import SERVICE_URL, Service
+from support.stores import do, locked, open_store
 
 pytestmark = pytest.mark.anyio
 
-BELLA = {"name": "Bella", "categoryId": 7, "status": "available"}
-DOGS = {"name": "Dogs", "description": "Great and small."}
-TILL = {"name": "Till", "scopes": ["pets:read", "orders:read"]}
+BELLA: dict[str, Any] = {"name": "Bella", "categoryId": 7, "status": "available"}
+DOGS: dict[str, Any] = {"name": "Dogs", "description": "Great and small."}
+TILL: dict[str, Any] = {"name": "Till", "scopes": ["pets:read", "orders:read"]}
 
 Post: TypeAlias = Callable[..., Awaitable[httpx.Response]]
 """Takes a path, a body and an Idempotency-Key."""
@@ -49,8 +60,8 @@ def posting(send: Send) -> Post:
     return post
 
 
-async def count_in(service: Service, table: str) -> int:
-    ((number,),) = await service.store.read(Statement(f"SELECT count(*) FROM {table}"))  # noqa: S608
+async def count(store: Store, table: str) -> int:
+    ((number,),) = await store.read(Statement(f"SELECT count(*) FROM {table}"))  # noqa: S608
     return int(number)
 
 
@@ -84,7 +95,7 @@ async def test_without_an_idempotency_key_every_request_takes_effect(
     for number in (1, 2):
         created = await send("POST", "/pets", json=BELLA)
         assert (created.json()["id"], is_replay(created)) == (number, False)
-    assert await count_in(service, "idempotency_records") == 0
+    assert await count(service.store, "idempotency_records") == 0
 
 
 @pytest.mark.parametrize(
@@ -107,7 +118,7 @@ async def test_whitespace_member_order_and_unknown_members_do_not_change_a_reque
         json.dumps(turned, ensure_ascii=True).replace("e", "\\u0065", 1),
     ):
         assert_same(await post(path, content), first)
-    assert await count_in(service, table) == 1
+    assert await count(service.store, table) == 1
 
 
 def turned_around(body: Any, **ignored: Any) -> Any:
@@ -120,15 +131,14 @@ def turned_around(body: Any, **ignored: Any) -> Any:
 async def test_an_idempotency_key_with_another_body_or_path_is_refused(
     service: Service, post: Post
 ) -> None:
-    for number, (path, body, other_path, other) in enumerate(
-        [
-            ("/pets", BELLA, "/pets", {**BELLA, "name": "Rex"}),
-            ("/pets/batch", [BELLA, BELLA], "/pets/batch", [BELLA]),
-            ("/categories", DOGS, "/categories", {"name": "Dogs"}),
-            ("/keys", TILL, "/keys", {**TILL, "scopes": ["pets:read"]}),
-            ("/keys/1/unban", None, "/keys/2/unban", None),
-        ]
-    ):
+    requests: list[tuple[str, Any, str, Any]] = [
+        ("/pets", BELLA, "/pets", {**BELLA, "name": "Rex"}),
+        ("/pets/batch", [BELLA, BELLA], "/pets/batch", [BELLA]),
+        ("/categories", DOGS, "/categories", {"name": "Dogs"}),
+        ("/keys", TILL, "/keys", {**TILL, "scopes": ["pets:read"]}),
+        ("/keys/1/unban", None, "/keys/2/unban", None),
+    ]
+    for number, (path, body, other_path, other) in enumerate(requests):
         with case(path, other_path, other):
             field = str(number)
             assert (await post(path, body, field)).is_success
@@ -136,7 +146,7 @@ async def test_an_idempotency_key_with_another_body_or_path_is_refused(
             message = assert_error(refused, 422, "idempotency_key_reused")
             assert message.startswith("Idempotency-Key: ")
             assert is_replay(await post(path, body, field))
-    kept = [await count_in(service, table) for table in ("pets", "categories", "api_keys")]
+    kept = [await count(service.store, table) for table in ("pets", "categories", "api_keys")]
     assert kept == [3, 1, 2]
 
 
@@ -182,7 +192,7 @@ async def test_a_malformed_idempotency_key_is_refused(service: Service, post: Po
             message = assert_error(await post("/pets", BELLA, field), 400, "invalid_parameter")
             assert message.startswith("Idempotency-Key: expected 1 to 255 visible ASCII characters")
     for table in ("idempotency_records", "pets"):
-        assert await count_in(service, table) == 0
+        assert await count(service.store, table) == 0
 
 
 async def test_only_post_reads_the_idempotency_key(service: Service, send: Send) -> None:
@@ -198,33 +208,10 @@ async def test_only_post_reads_the_idempotency_key(service: Service, send: Send)
     for status in (204, 404):
         deleted = await send("DELETE", "/pets/1", headers={"Idempotency-Key": "a"})
         assert deleted.status_code == status
-    assert await count_in(service, "idempotency_records") == 0
+    assert await count(service.store, "idempotency_records") == 0
 
 
 # What is recorded, and what is not
-
-
-@pytest.mark.each_database
-async def test_idempotency_records_survive_a_restart(address: str, clock: ManualClock) -> None:
-    requests = {"/pets": BELLA, "/pets/batch": [BELLA, BELLA], "/categories": DOGS, "/keys": TILL}
-    first = {}
-    for is_restarted in (False, True):
-        async with running_service(address, clock) as service:
-            if not is_restarted:
-                token = (await service.issue(scopes=frozenset(SCOPES))).token
-            for path, body in requests.items():
-                headers = {"Idempotency-Key": path}
-                response = await service.request(
-                    *("POST", f"/v1{path}", token), json=body, headers=headers
-                )
-                if not is_restarted:
-                    first[path] = response
-                elif path == "/keys":
-                    assert_error(response, 409, "secret_already_shown")
-                else:
-                    assert_same(response, first[path])
-            kept = [await count_in(service, table) for table in ("pets", "categories", "api_keys")]
-            assert kept == [3, 1, 2]
 
 
 async def test_a_replay_counts_as_one_request(service: Service) -> None:
@@ -238,22 +225,21 @@ async def test_a_replay_counts_as_one_request(service: Service) -> None:
 async def test_a_refused_request_may_be_corrected_and_sent_again(
     service: Service, send: Send, post: Post
 ) -> None:
-    for number, (status, path, options) in enumerate(
-        [
-            (400, "/pets", {"json": {"name": "Bella"}}),
-            (400, "/store/orders", {"json": {"petId": 99}}),
-            (400, "/keys", {"json": {"name": "Till", "perDay": 1}}),
-            (404, "/keys/99/rotate", {}),
-            (404, "/parrots", {}),
-            (413, "/pets", {"json": {**BELLA, "name": "B" * 65_536}}),
-            (415, "/pets", {"content": b"Bella", "headers": {"Content-Type": "text/plain"}}),
-        ]
-    ):
+    requests: list[tuple[int, str, dict[str, Any]]] = [
+        (400, "/pets", {"json": {"name": "Bella"}}),
+        (400, "/store/orders", {"json": {"petId": 99}}),
+        (400, "/keys", {"json": {"name": "Till", "perDay": 1}}),
+        (404, "/keys/99/rotate", {}),
+        (404, "/parrots", {}),
+        (413, "/pets", {"json": {**BELLA, "name": "B" * 65_536}}),
+        (415, "/pets", {"content": b"Bella", "headers": {"Content-Type": "text/plain"}}),
+    ]
+    for number, (status, path, options) in enumerate(requests):
         with case(status, path):
             headers = {"Idempotency-Key": str(number), **options.pop("headers", {})}
             refused = await send("POST", path, headers=headers, **options)
             assert refused.status_code == status, refused.text
-            assert await count_in(service, "idempotency_records") == number
+            assert await count(service.store, "idempotency_records") == number
             created = await post("/pets", BELLA, str(number))
             assert (created.status_code, is_replay(created)) == (201, False)
 
@@ -289,5 +275,127 @@ async def test_a_conflict_is_recorded_even_if_a_retry_would_succeed(
     assert_error(refused, 409, "pet_not_available")
     await send("PATCH", "/pets/1", json={"status": "available"})
     assert_same(await post("/store/orders", {"petId": 1}), refused)
-    assert await count_in(service, "orders") == 0
+    assert await count(service.store, "orders") == 0
     assert (await post("/store/orders", {"petId": 1}, "fresh")).status_code == 201
+
+
+# Whatever comes between the two
+
+
+RESPONSES = [*((f"old {n}", -n) for n in range(1, 2501)), *((f"new {n}", n) for n in range(1, 11))]
+EXPIRED_AND_KEPT = "INSERT INTO idempotency_records VALUES " + ", ".join(  # noqa: S608
+    f"(?1, '{key}', ?2, ?2, CAST(?3 AS BIGINT) + ({after}))" for key, after in RESPONSES
+)
+
+
+@pytest.fixture
+def retries(store: Store, clock: ManualClock) -> SafeRetries:
+    return SafeRetries(store, clock)
+
+
+@pytest.fixture
+async def key(store: Store, clock: ManualClock) -> Caller:
+    return await issue_stored(store, clock)
+
+
+@pytest.fixture
+def attempt(key: Caller) -> Attempt:
+    return Attempt(key, "a", b"request")
+
+
+def add() -> Unit[bytes]:
+    """Add a pet and return its id."""
+    pet = yield from create_pet(NewPet("Bella", 1))
+    return str(pet.id).encode()
+
+
+@pytest.mark.each_database
+async def test_only_one_of_fifty_concurrent_requests_takes_effect(
+    retries: SafeRetries, attempt: Attempt, store: Store
+) -> None:
+    outcomes = await asyncio.gather(
+        *(retries.once(attempt, add()) for _ in range(50)), return_exceptions=True
+    )
+    responses = [outcome for outcome in outcomes if isinstance(outcome, IdempotencyRecord)]
+    assert responses == [IdempotencyRecord(b"1", is_replay=False)]
+    assert {type(outcome) for outcome in outcomes} == {IdempotencyRecord, IdempotencyKeyInUse}
+    assert await count(store, "pets") == 1
+    assert await retries.once(attempt, add()) == IdempotencyRecord(b"1", is_replay=True)
+
+
+@pytest.mark.each_database
+async def test_only_one_of_two_concurrent_processes_takes_effect(
+    retries: SafeRetries, attempt: Attempt, store: Store, clock: ManualClock, address: str
+) -> None:
+    async with open_store(address) as other:
+        responses = await asyncio.gather(
+            retries.once(attempt, add()), SafeRetries(other, clock).once(attempt, add())
+        )
+    assert sorted(responses) == [(b"1", False), (b"1", True)]
+    assert await count(store, "pets") == 1
+
+
+async def test_retries_are_refused_while_the_first_request_is_running(
+    retries: SafeRetries, attempt: Attempt, database: Path
+) -> None:
+    with locked(database):
+        first = asyncio.create_task(retries.once(attempt, add()))
+        await asyncio.sleep(0)
+        with pytest.raises(IdempotencyKeyInUse, match="in progress"):
+            await retries.once(attempt, add())
+        with pytest.raises(IdempotencyKeyInUse, match="in progress"):
+            await retries.once(attempt._replace(request=b"another"), add())
+        assert not first.done()
+    assert await first == IdempotencyRecord(b"1", is_replay=False)
+    assert await retries.once(attempt, add()) == IdempotencyRecord(b"1", is_replay=True)
+
+
+@pytest.mark.parametrize("error", [NotFound("gone"), PetNotAvailable("sold"), ValueError("fault")])
+async def test_a_failure_is_not_recorded_and_changes_nothing(
+    retries: SafeRetries, attempt: Attempt, store: Store, database: Path, error: Exception
+) -> None:
+    def add_in_vain() -> Unit[bytes]:
+        yield from add()
+        raise error
+
+    with pytest.raises(type(error)):
+        await retries.once(attempt, add_in_vain())
+    with locked(database, store), pytest.raises(Unavailable):
+        await retries.once(attempt, add())
+    assert await count(store, "pets") == await count(store, "idempotency_records") == 0
+    assert not (await retries.once(attempt, add())).is_replay
+
+
+async def test_a_client_that_disconnected_can_retry(
+    retries: SafeRetries, attempt: Attempt, store: Store, database: Path
+) -> None:
+    with locked(database):
+        first = asyncio.create_task(retries.once(attempt, add()))
+        await asyncio.sleep(0.01)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        second = asyncio.create_task(retries.once(attempt, add()))
+        await asyncio.sleep(0)
+    assert (await second).response == b"1"
+    assert await count(store, "pets") == 1
+
+
+@pytest.mark.each_database
+async def test_an_idempotency_record_is_kept_for_24_hours(
+    retries: SafeRetries, attempt: Attempt, store: Store, clock: ManualClock
+) -> None:
+    another = attempt._replace(request=b"another")
+    for sent, response in ((attempt, b"1"), (another, b"2")):
+        assert await retries.once(sent, add()) == IdempotencyRecord(response, is_replay=False)
+        clock.now += DAY - 1
+        assert await retries.once(sent, add()) == IdempotencyRecord(response, is_replay=True)
+        await prune_all(store, clock, DAYS_KEPT)
+        assert await count(store, "idempotency_records") == 1
+        clock.now += 1
+    clock.now += 1
+    await store.write(do(EXPIRED_AND_KEPT, attempt.caller.id, b"\0", clock() - DAY))
+    await prune_all(store, clock, DAYS_KEPT)  # any number of them
+    select = "SELECT idempotency_key FROM idempotency_records ORDER BY kept_at"
+    rows = await store.read(Statement(select))
+    assert rows == [(f"new {n}",) for n in range(1, 11)]

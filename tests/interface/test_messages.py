@@ -1,8 +1,6 @@
-"""The headers of limits, and which clock they use."""
+"""What responses have in common: the coding of their content and the headers of limits."""
 
 import io
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,8 @@ from petstore.app import create_app
 from petstore.backends import database_of
 from petstore.clock import DAY, SECOND, utc_second
 from petstore.domain.plans import UNLIMITED, Limits
-from petstore.interface.messages import limit_reached, rate_limit_headers
+from petstore.http.messages import Request
+from petstore.interface.messages import choose_coding, limit_reached, rate_limit_headers
 from petstore.keys.store import get_key
 from petstore.limits.admission import KEY
 from petstore.limits.database import StoredRateLimits
@@ -28,6 +27,41 @@ from support.redis_server import RedisServer
 from support.service import InProcess, Service, running_service
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(
+    ("chosen", "accepted"),
+    [
+        *(
+            (None, accepted)
+            for accepted in (
+                *(None, "", "identity", "br", "gzip;q=0", "gzip;q=0.000, zstd; q=0", "*;q=0"),
+                *("identity, gzip;q=0.5", "gzip;q=2", "gzip;level=9", "gzip zstd", "gz\xefp"),
+                ";q=1",
+            )
+        ),
+        *(
+            ("gzip", accepted)
+            for accepted in (
+                *("gzip", "GZip", "gzip, deflate, br", "gzip, identity", "gzip;q=1.0, zstd;q=0.8"),
+                *("gzip ; Q=0.001", "zstd;q=0, *;q=0.5", "identity;q=0.5, gzip"),
+                *("identity;q=0, gzip;q=0.1", ", gzip,,", "nonsense;, gzip"),
+            )
+        ),
+        *(("zstd", accepted) for accepted in ("gzip, deflate, br, zstd", "gzip, zstd;q=1", "*")),
+    ],
+)
+def test_the_client_gets_the_coding_that_it_prefers_of_those_there_are(
+    chosen: str | None, accepted: str | None
+) -> None:
+    fields = {} if accepted is None else {b"accept-encoding": accepted.encode("latin-1")}
+    request = Request("GET", "/", b"", "127.0.0.1", fields)
+    assert choose_coding(request, ("zstd", "gzip")) == chosen
+    assert choose_coding(request, ()) is None
+
+
+# The headers of limits, and which clock they use
+
 
 TODAY = 20_788
 NOON = TODAY * DAY + DAY // 2
@@ -51,18 +85,16 @@ def told(decision: Decision) -> dict[str, str]:
         (Limits(5, 9), f"{MINUTE_POLICY}, {DAY_POLICY}", f"{MINUTE_LEFT}, {DAY_LEFT}"),
         (Limits(5, UNLIMITED), MINUTE_POLICY, MINUTE_LEFT),
         (Limits(UNLIMITED, 9), DAY_POLICY, DAY_LEFT),
+        (Limits(UNLIMITED, UNLIMITED), None, None),
     ],
 )
-def test_a_window_without_a_limit_has_no_policy(limits: Limits, policy: str, state: str) -> None:
+def test_a_window_without_a_limit_has_no_policy(
+    limits: Limits, policy: str | None, state: str | None
+) -> None:
     headers = told(decided(limits, 2, 2))
-    assert headers["ratelimit-policy"] == policy
-    assert headers["ratelimit"] == state
-
-
-def test_a_key_without_limits_has_no_policy_header() -> None:
-    headers = told(decided(Limits(UNLIMITED, UNLIMITED), 2, 2))
-    assert set(headers) == {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"}
-    assert headers["x-ratelimit-limit"] == headers["x-ratelimit-remaining"] == str(UNLIMITED)
+    assert (headers.get("ratelimit-policy"), headers.get("ratelimit")) == (policy, state)
+    if policy is None:
+        assert headers["x-ratelimit-limit"] == headers["x-ratelimit-remaining"] == str(UNLIMITED)
 
 
 @pytest.mark.parametrize(("late", "seconds"), [(0, 60), (1, 60), (1_000, 59), (59_999, 1)])
@@ -81,63 +113,47 @@ def test_no_wait_is_longer_than_the_window_whenever_it_began() -> None:
 # If the clocks of Redis and the service differ
 
 
-@asynccontextmanager
-async def service_with(
-    database: Path, redis: RedisServer, there: ManualClock, here: ManualClock
-) -> AsyncIterator[httpx.AsyncClient]:
-    """Give a client of a service by the clock ``here``, with a Redis by that ``there``.
+MIDNIGHT = (TODAY + 1) * DAY
 
-    Its key has one request a minute.
-    """
+
+@pytest.mark.parametrize(
+    ("start", "ahead", "counted"),
+    [(MIDNIGHT, -60, "2026-12-02"), (MIDNIGHT - SECOND, 60, "2026-12-01")],
+)
+async def test_the_clock_of_redis_decides_what_a_day_is_and_when_to_come_back(
+    database: Path, redis: RedisServer, start: int, ahead: int, counted: str
+) -> None:
+    there, here = ManualClock(start), ManualClock(start + ahead * SECOND)
     settings = Settings(database=f"sqlite:///{database}")
     store = database_of(settings)
     store.migrate()
     redis.call("FLUSHALL")
-    states = StoredRateLimits(store)
-    timed = TimedClient(redis.url, there)
+    states, timed = StoredRateLimits(store), TimedClient(redis.url, there)
     async with redis_limiter(redis.url, states, here, client=timed) as limiter:
         log = RequestLog(io.BytesIO(), here, for_person=False)
         app = create_app(settings, store, limiter, log, here)
-        async with app.lifespan():
+        async with (
+            app.lifespan(),
+            httpx.AsyncClient(
+                transport=InProcess(app), base_url="http://petstore.test/v1"
+            ) as client,
+        ):
             key = await issue(store, here, plan="enterprise", per_minute=1)
-            headers = {"Authorization": f"Bearer {key.token}"}
-            async with httpx.AsyncClient(
-                transport=InProcess(app), base_url="http://petstore.test/v1", headers=headers
-            ) as client:
-                yield client
-
-
-@pytest.mark.parametrize("ahead", [-20, 0, 20])
-async def test_a_client_that_waits_for_retry_after_is_admitted_despite_clock_skew(
-    database: Path, redis: RedisServer, ahead: int
-) -> None:
-    there = ManualClock()
-    here = ManualClock(there() + ahead * SECOND)
-    async with service_with(database, redis, there, here) as client:
-        for _ in range(30):  # more than there are strikes before a ban
-            assert (await client.get("/pets")).status_code == 200
-            refused = await client.get("/pets")
-            assert refused.status_code == 429
-            wait = int(refused.headers["Retry-After"])
-            assert wait == 60
-            assert refused.headers["RateLimit"] == '"minute";r=0;t=60'
-            assert int(refused.headers["X-RateLimit-Reset"]) == there() // SECOND + wait
-            there.advance(wait)
-            here.advance(wait)
-
-
-@pytest.mark.parametrize("ahead", [-60, 60])
-async def test_the_usage_of_today_is_counted_by_the_clock_of_the_limiter(
-    database: Path, redis: RedisServer, ahead: int
-) -> None:
-    there = ManualClock((TODAY + 1) * DAY + (0 if ahead < 0 else -SECOND))
-    here = ManualClock(there() + ahead * SECOND)
-    async with service_with(database, redis, there, here) as client:
-        await client.get("/pets")
-        usage = (await client.get("/usage")).json()
-    counted = "2026-12-02" if ahead < 0 else "2026-12-01"
-    assert usage["days"][-1] == {"date": counted, "requests": 1}
-    assert usage["day"]["reset"] == there() // DAY * DAY // SECOND + DAY // SECOND
+            client.headers["Authorization"] = f"Bearer {key.token}"
+            await client.get("/pets")
+            usage = (await client.get("/usage")).json()
+            assert usage["days"][-1] == {"date": counted, "requests": 1}
+            assert usage["day"]["reset"] == there() // DAY * DAY // SECOND + DAY // SECOND
+            for _ in range(30):  # more than there are strikes before a ban
+                refused = await client.get("/pets")
+                assert refused.status_code == 429
+                wait = int(refused.headers["Retry-After"])
+                assert wait == 60
+                assert refused.headers["RateLimit"] == '"minute";r=0;t=60'
+                assert int(refused.headers["X-RateLimit-Reset"]) == there() // SECOND + wait
+                there.advance(wait)
+                here.advance(wait)
+                assert (await client.get("/pets")).status_code == 200
 
 
 async def test_the_seconds_to_a_reset_are_counted_from_the_decision(database: Path) -> None:
