@@ -16,10 +16,9 @@ from petstore.databases.sqlite import SqliteStore
 from petstore.errors import NotFound
 from petstore.http.messages import Request, Response
 from petstore.interface.documentation import CODINGS, MISSING, Documentation, HealthPages
-from support.bare_app import http_request
 from support.cases import case
 from support.error_body import assert_error
-from support.service import Service, running_service
+from support.service import Service, http_request, running_service
 from support.stores import migrate
 from website.files import write_site
 

@@ -11,10 +11,9 @@ import pytest
 from petstore.http.messages import Refusal, Request
 from petstore.interface.operation import Operation
 from petstore.interface.operations import OPERATIONS
-from support.bare_app import fields, http_request
 from support.cases import case
 from support.error_body import assert_error
-from support.service import Service, running_service
+from support.service import Service, fields, http_request, running_service
 
 pytestmark = pytest.mark.anyio
 
