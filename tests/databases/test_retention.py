@@ -32,7 +32,8 @@ async def key(store: Store, clock: ManualClock) -> Caller:
 
 
 async def pruned(store: Store, clock: ManualClock, **days: int) -> None:
-    await prune_all(store, clock, {**DAYS_KEPT, **days})
+    kept: dict[Any, int] = {**DAYS_KEPT, **days}
+    await prune_all(store, clock, kept)
 
 
 async def column(store: Store, table: str, name: str) -> list[Any]:
