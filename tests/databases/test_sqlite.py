@@ -114,11 +114,16 @@ async def test_a_long_unit_does_not_queue_behind_long_reads(
 
 
 async def test_a_group_that_has_taken_its_time_leaves_the_rest_to_the_next(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    connections: list[apsw.Connection], store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("petstore.databases.sqlite_commits._GROUP_SECONDS", 0)
-    pets = await asyncio.gather(*(store.write(create_pet(BELLA)) for _ in range(5)))
-    assert [pet.id for pet in pets] == [1, 2, 3, 4, 5]
+    fails = iter([True])
+    connections[-2].set_commit_hook(lambda: next(fails, False))
+    first, *others = await asyncio.gather(
+        *(store.write(create_pet(BELLA)) for _ in range(5)), return_exceptions=True
+    )
+    assert isinstance(first, Exception)
+    assert [pet.id for pet in others] == [1, 2, 3, 4]
 
 
 async def test_the_version_changes_while_a_change_waits_for_the_lock(
