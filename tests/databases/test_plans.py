@@ -22,7 +22,7 @@ from zoneinfo import ZoneInfo
 
 import apsw
 import pytest
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 from msgspec.structs import replace
 
 import petstore
@@ -46,106 +46,31 @@ from petstore.events.store import (
     read_event,
     recent_events,
 )
+from petstore.imports import store as imports
 from petstore.imports.columns import Cells, ImportSettings
 from petstore.imports.model import ImportPreview
-from petstore.imports.store import (
-    Prepared,
-    StoredImport,
-    add_rows,
-    change_settings,
-    count_next_pets,
-    delete_import,
-    get_import,
-    list_imports,
-    names_here,
-    prepare,
-    undo_rows,
-)
 from petstore.interface.idempotency_records import Attempt, SafeRetries
 from petstore.interface.messages import encode_json
 from petstore.interface.operations import OPERATIONS
+from petstore.keys import store as keys
 from petstore.keys.model import SCOPES, Caller, new_token, operator
 from petstore.keys.notices import KeyNotices
-from petstore.keys.store import (
-    COLUMNS,
-    ApiKeyCache,
-    change_key,
-    create_key,
-    find_key,
-    list_keys,
-    rotate_key,
-    rotate_own_key,
-    search_keys,
-    values_of,
-)
 from petstore.limits.database import StoredRateLimits
+from petstore.orders import store as orders
 from petstore.orders.buyers import forget_batch, forget_buyer
-from petstore.orders.model import OrderCreate, OrderFilter, OrderPatch, OrderStatus
-from petstore.orders.store import (
-    Reservations,
-    count_orders,
-    free_if_lapsed,
-    free_lapsed,
-    get_order,
-    list_delivered,
-    list_orders,
-    place_order,
-    search_orders,
-    update_order,
-)
+from petstore.orders.model import OrderCreate, OrderFilter, OrderPatch
+from petstore.people import store as people
 from petstore.people.model import Browser
-from petstore.people.store import (
-    begin_session,
-    change_person,
-    create_invitation,
-    end_sessions,
-    find_account,
-    find_account_by_login,
-    find_invited,
-    find_person,
-    find_session_in_unit,
-    list_devices,
-    list_people,
-    take_invitation,
-)
+from petstore.pets import store as pets
 from petstore.pets.model import NewPet, Pet, PetFilter, PetPatch
-from petstore.pets.store import (
-    delete_pet,
-    get_inventory_by_category,
-    get_pet,
-    list_pets,
-    search_pets,
-    update_pet,
-)
 from petstore.sales.model import day_range
 from petstore.sales.store import get_sales
 from petstore.settings import Settings
 from petstore.usage.counter import Counter, list_uses
 from petstore.usage.operations import deprecated_operations, get_usage
-from petstore.webhooks.deliveries import (
-    DueDelivery,
-    Outcome,
-    due_deliveries,
-    list_deliveries,
-    make_deliveries,
-    read_backlog,
-    recover,
-    recover_batch,
-    retry,
-    save_progress,
-)
+from petstore.webhooks import deliveries
+from petstore.webhooks import store as webhooks
 from petstore.webhooks.model import WebhookCreate, WebhookPatch
-from petstore.webhooks.store import (
-    LeasedWebhook,
-    active_webhooks,
-    change_webhook,
-    create_webhook,
-    delete_webhook,
-    get_webhook,
-    has_webhooks,
-    list_webhooks,
-    rotate_webhook,
-)
 from support.changes import (
     create_category,
     create_pet,
@@ -284,11 +209,12 @@ PET_FILTERS = {
     "with-status-category": PetFilter(category_id=3, has_status=True),
     "with-status-ids": PetFilter(ids=HUNDRED, has_status=True),
 }
-STATUSES: tuple[OrderStatus | UnsetType, ...] = (UNSET, "delivered", "cancelled")
-ORDER_FILTERS = {
-    f"{status} {pet} {before}": OrderFilter(status, pet, before)
-    for status, pet, before in product(STATUSES, (UNSET, 3), (UNSET, utc(HALF * PACE)))
-}
+CHOICES: tuple[tuple[Any, ...], ...] = (
+    (UNSET, "delivered", "cancelled"),
+    (UNSET, 3),
+    (UNSET, utc(HALF * PACE)),
+)
+ORDER_FILTERS = {f"{wanted}": OrderFilter(*wanted) for wanted in product(*CHOICES)}
 FEED_FILTERS = [
     *(EventFilter(EVENT_TYPES, (1, -1), f"pet/{number}") for number in (7, 1, 2, 9)),
     *(EventFilter(EVENT_TYPES, (1, -1), actor=by) for by in ("key/1", "person/2", "key/0")),
@@ -301,72 +227,88 @@ List: TypeAlias = Callable[..., Coroutine[Any, Any, Any]]
 Reads: TypeAlias = dict[str, Callable[[Any], Coroutine[Any, Any, Any]]]
 
 
-def pets(wanted: PetFilter, limit: int = PAGE, *, newest_first: bool = False) -> List:
-    return lambda store, after: list_pets(store, wanted, after, limit, newest_first=newest_first)
+def pages_of_pets(wanted: PetFilter, limit: int = PAGE, *, newest_first: bool = False) -> List:
+    return lambda store, after: pets.list_pets(
+        store, wanted, after, limit, newest_first=newest_first
+    )
 
 
-def orders(wanted: OrderFilter, *, newest_first: bool = False) -> List:
-    return lambda store, after: list_orders(store, wanted, after, PAGE, newest_first=newest_first)
+def pages_of_orders(wanted: OrderFilter, *, newest_first: bool = False) -> List:
+    return lambda store, after: orders.list_orders(
+        store, wanted, after, PAGE, newest_first=newest_first
+    )
 
 
-def delivered(wanted: OrderFilter) -> List:
-    return lambda store, after: list_delivered(store, wanted, after and (PACE * after, 5), PAGE)
+def pages_of_delivered(wanted: OrderFilter) -> List:
+    return lambda store, after: orders.list_delivered(
+        store, wanted, after and (PACE * after, 5), PAGE
+    )
 
 
-def search(text: str, wanted: PetFilter | None = None) -> List:
-    return lambda store, after: search_pets(store, text, wanted or PetFilter(), after, PAGE)
+def pages_of_search(text: str, wanted: PetFilter | None = None) -> List:
+    return lambda store, after: pets.search_pets(store, text, wanted or PetFilter(), after, PAGE)
 
 
-def buyers(text: str) -> List:
-    return lambda store, after: search_orders(store, text, OrderFilter(), after, PAGE)
+def pages_of_buyers(text: str) -> List:
+    return lambda store, after: orders.search_orders(store, text, OrderFilter(), after, PAGE)
 
 
 KEY = Caller("Till", id=1, environment="production", created_at=0)
 ADMIN = replace(KEY, scopes=frozenset(SCOPES))
 LISTS: dict[str, List] = {
-    **{f"pets {name}": pets(wanted) for name, wanted in PET_FILTERS.items()},
-    **{f"a hundred pets {name}": pets(wanted, 100) for name, wanted in PET_FILTERS.items()},
+    **{f"pets {name}": pages_of_pets(wanted) for name, wanted in PET_FILTERS.items()},
     **{
-        f"newest pets {name}": pets(wanted, newest_first=True)
+        f"a hundred pets {name}": pages_of_pets(wanted, 100) for name, wanted in PET_FILTERS.items()
+    },
+    **{
+        f"newest pets {name}": pages_of_pets(wanted, newest_first=True)
         for name, wanted in PET_FILTERS.items()
     },
-    **{f"orders {name}": orders(wanted) for name, wanted in ORDER_FILTERS.items()},
+    **{f"orders {name}": pages_of_orders(wanted) for name, wanted in ORDER_FILTERS.items()},
     **{
-        f"newest orders {name}": orders(wanted, newest_first=True)
+        f"newest orders {name}": pages_of_orders(wanted, newest_first=True)
         for name, wanted in ORDER_FILTERS.items()
     },
-    "newest delivered": delivered(OrderFilter(delivered_since=utc(0))),
-    **{f"search {text}": search(text) for text in ("ada", "bel", "rex")},
-    **{f"buyers {text}": buyers(text) for text in ("ada", "bel", "rex")},
+    "newest delivered": pages_of_delivered(OrderFilter(delivered_since=utc(0))),
+    **{f"search {text}": pages_of_search(text) for text in ("ada", "bel", "rex")},
+    **{f"buyers {text}": pages_of_buyers(text) for text in ("ada", "bel", "rex")},
     "categories": lambda store, after: list_categories(store, after, PAGE),
-    "keys": lambda store, after: list_keys(store, None, after, PAGE, CLOCK),
-    "keys of staging": lambda store, after: list_keys(store, "staging", after, PAGE, CLOCK),
-    "keys of production": lambda store, after: list_keys(store, "production", after, PAGE, CLOCK),
-    "people": lambda store, after: list_people(store, None, after, PAGE),
-    "people of production": lambda store, after: list_people(store, "production", after, PAGE),
-    "webhooks of the old key": lambda store, after: list_webhooks(store, KEY, after, PAGE),
-    "webhooks of the new key": lambda store, after: list_webhooks(
+    "keys": lambda store, after: keys.list_keys(store, None, after, PAGE, CLOCK),
+    "keys of staging": lambda store, after: keys.list_keys(store, "staging", after, PAGE, CLOCK),
+    "keys of production": lambda store, after: keys.list_keys(
+        store, "production", after, PAGE, CLOCK
+    ),
+    "people": lambda store, after: people.list_people(store, None, after, PAGE),
+    "people of production": lambda store, after: people.list_people(
+        store, "production", after, PAGE
+    ),
+    "webhooks of the old key": lambda store, after: webhooks.list_webhooks(store, KEY, after, PAGE),
+    "webhooks of the new key": lambda store, after: webhooks.list_webhooks(
         store, replace(KEY, id=2), after, PAGE
     ),
-    "webhooks of everybody": lambda store, after: list_webhooks(store, ADMIN, after, PAGE),
-    "deliveries of the old webhook": lambda store, after: list_deliveries(
+    "webhooks of everybody": lambda store, after: webhooks.list_webhooks(store, ADMIN, after, PAGE),
+    "deliveries of the old webhook": lambda store, after: deliveries.list_deliveries(
         store, 1, UNSET, after, PAGE
     ),
-    "deliveries of the new webhook": lambda store, after: list_deliveries(
+    "deliveries of the new webhook": lambda store, after: deliveries.list_deliveries(
         store, 2, UNSET, after, PAGE
     ),
-    "failed deliveries": lambda store, after: list_deliveries(store, 1, "failed", after, PAGE),
+    "failed deliveries": lambda store, after: deliveries.list_deliveries(
+        store, 1, "failed", after, PAGE
+    ),
 }
 LISTS_OF_SQLITE = {
     name: read
     for name, read in LISTS.items()
     if not (name.startswith("newest") and name.endswith("ids"))  # a hundred ids are sorted
 } | {
-    "search bel rex": search("bel rex"),
-    "search sold bel": search("bel", PetFilter("sold", 3)),
-    "newest returned": delivered(OrderFilter("returned", delivered_since=utc(0))),
-    "newest imports": lambda store, after: list_imports(store, 1, after, PAGE),
-    "keys by name": lambda store, after: search_keys(store, "production", "", after, PAGE, NOW),
+    "search bel rex": pages_of_search("bel rex"),
+    "search sold bel": pages_of_search("bel", PetFilter("sold", 3)),
+    "newest returned": pages_of_delivered(OrderFilter("returned", delivered_since=utc(0))),
+    "newest imports": lambda store, after: imports.list_imports(store, 1, after, PAGE),
+    "keys by name": lambda store, after: keys.search_keys(
+        store, "production", "", after, PAGE, NOW
+    ),
 }
 LISTS_OF_POSTGRESQL = LISTS | {
     # Each row takes a look-up.
@@ -388,18 +330,20 @@ READS: Reads = {
 }
 
 
-def webhook(webhook_id: int) -> LeasedWebhook:
+def webhook(webhook_id: int) -> webhooks.LeasedWebhook:
     """Return a webhook whose deliveries are made."""
-    return LeasedWebhook(webhook_id, 1, "pets:read", "", "", 1, None, COUNT, *[None] * 5)
+    return webhooks.LeasedWebhook(webhook_id, 1, "pets:read", "", "", 1, None, COUNT, *[None] * 5)
 
 
-DELIVERY = DueDelivery(COUNT, 2, COUNT, "evt_1", "pet.created", f"pet/{COUNT}", 0, 0)
-NEXT = DueDelivery(COUNT - 1, 2, COUNT - 1, "evt_1", "pet.created", f"pet/{COUNT - 1}", 0, 5)
+DELIVERY = deliveries.DueDelivery(COUNT, 2, COUNT, "evt_1", "pet.created", f"pet/{COUNT}", 0, 0)
+NEXT = deliveries.DueDelivery(
+    COUNT - 1, 2, COUNT - 1, "evt_1", "pet.created", f"pet/{COUNT - 1}", 0, 5
+)
 READS_OF_A_DELIVERER: Reads = {
-    "due deliveries": lambda store: due_deliveries(store, 2, 2 * COUNT),
-    "backlog": lambda store: read_backlog(store, [webhook(1), webhook(2)]),
+    "due deliveries": lambda store: deliveries.due_deliveries(store, 2, 2 * COUNT),
+    "backlog": lambda store: deliveries.read_backlog(store, [webhook(1), webhook(2)]),
     "outcomes": lambda store: store.write(
-        save_progress([Outcome(DELIVERY, "succeeded", 0, 0)], [NEXT], 0)
+        deliveries.save_progress([deliveries.Outcome(DELIVERY, "succeeded", 0, 0)], [NEXT], 0)
     ),
 }
 
@@ -416,10 +360,10 @@ IMPORT_ROW = (
     None,
     0,
 )
-STORED_IMPORT = StoredImport(
+STORED_IMPORT = imports.StoredImport(
     7, "pets.csv", IMPORT_SETTINGS, ImportPreview(), 9, 0, 0, 0, 0, 0, [], None, None, 0
 )
-KEY_ROW = tuple(values_of(ADMIN)[name] for name in COLUMNS)
+KEY_ROW = tuple(keys.values_of(ADMIN)[name] for name in keys.COLUMNS)
 PERSON_ROW = (7, "Grace", "production", 0, "clerk", None)
 WEBHOOK_ROW = (2, "https://shop.example", "", None, 0, None, 0, None, None, 7, "key")
 FOUND: dict[str, list[Row]] = {
@@ -487,60 +431,60 @@ ENABLED: dict[str, list[Row]] = {"lock_webhook": [(*WEBHOOK_ROW[:4], 1, *WEBHOOK
 def units() -> Iterator[Unit[Any]]:
     """Yield units of work that use every statement but those of ``reads``."""
     yield create_pet(NewPet("New New", 7))
-    yield update_pet(Change(NOW, strict_categories=True), 7, PetPatch("Old Rex", 7))
-    yield delete_pet(Change(NOW), 7)
+    yield pets.update_pet(Change(NOW, strict_categories=True), 7, PetPatch("Old Rex", 7))
+    yield pets.delete_pet(Change(NOW), 7)
     yield create_category(CategoryCreate("New"))
     yield update_category(7, CategoryPatch("New"))
     yield delete_category(7)
-    yield place_order(Change(NOW), OrderCreate(9_999))
-    yield place_order(Change(NOW), OrderCreate(9_999, buyer="Jane", complete=True))
-    yield update_order(Change(NOW), 7, OrderPatch(status="cancelled"))
-    yield free_if_lapsed(7, 7)
-    yield free_lapsed(5)
-    yield create_key(new_key(), "production", OPERATOR)
-    yield change_key(7, {"name": "new"}, OPERATOR)
-    yield rotate_key(7, NOW, OPERATOR)
-    yield rotate_own_key(NOW, found_own, b"a token", OPERATOR)
-    yield change_person(7, {"login": "hopper"}, OPERATOR)
+    yield orders.place_order(Change(NOW), OrderCreate(9_999))
+    yield orders.place_order(Change(NOW), OrderCreate(9_999, buyer="Jane", complete=True))
+    yield orders.update_order(Change(NOW), 7, OrderPatch(status="cancelled"))
+    yield orders.free_if_lapsed(7, 7)
+    yield orders.free_lapsed(5)
+    yield keys.create_key(new_key(), "production", OPERATOR)
+    yield keys.change_key(7, {"name": "new"}, OPERATOR)
+    yield keys.rotate_key(7, NOW, OPERATOR)
+    yield keys.rotate_own_key(NOW, found_own, b"a token", OPERATOR)
+    yield people.change_person(7, {"login": "hopper"}, OPERATOR)
     yield new_import(7, b"7", NOW)
-    yield change_settings(
+    yield imports.change_settings(
         STORED_IMPORT, 7, IMPORT_SETTINGS, 0, ImportPreview(), NOW, Change(0).check
     )
-    yield add_rows(
+    yield imports.add_rows(
         STORED_IMPORT,
         7,
-        Prepared([Cells("New", "dogs", "", 7, "")], {}, {}),
+        imports.Prepared([Cells("New", "dogs", "", 7, "")], {}, {}),
         9,
         now=NOW,
         by=SERVICE,
     )
-    yield undo_rows(STORED_IMPORT, 7, 9, now=NOW, by=SERVICE)
-    yield delete_import(Change(0, caller=operator("production")), 7)
-    yield create_webhook(WebhookCreate("https://shop.example"), 7, 0)
-    yield change_webhook(Change(0), 7, WebhookPatch(enabled=True))
-    yield rotate_webhook(Change(0), 7, 0)
-    yield delete_webhook(Change(0), 7)
-    yield recover_batch("", webhook(1)._replace(position=9, recovered_to=5), 0)
+    yield imports.undo_rows(STORED_IMPORT, 7, 9, now=NOW, by=SERVICE)
+    yield imports.delete_import(Change(0, caller=operator("production")), 7)
+    yield webhooks.create_webhook(WebhookCreate("https://shop.example"), 7, 0)
+    yield webhooks.change_webhook(Change(0), 7, WebhookPatch(enabled=True))
+    yield webhooks.rotate_webhook(Change(0), 7, 0)
+    yield webhooks.delete_webhook(Change(0), 7)
+    yield deliveries.recover_batch("", webhook(1)._replace(position=9, recovered_to=5), 0)
     yield from (prune(table, 5 * table.time_unit) for table in TABLES if table.time)
     yield from signing_in()
 
 
 def signing_in() -> Iterator[Unit[Any]]:
     """Yield what begins, finds and ends sessions."""
-    yield begin_session(ADMIN, b"digest of a token", NOW, Browser())
-    yield find_session_in_unit(b"digest of a cookie", NOW)
-    yield list_devices(7, NOW)
-    yield end_sessions(7)
-    yield end_sessions(7, only=b"digest of a cookie")
-    yield find_account(7)
-    yield find_account_by_login("grace", "production")
-    yield create_invitation(OPERATOR, 7)
-    yield find_invited("secret", "production", NOW)
-    yield take_invitation("secret")
+    yield people.begin_session(ADMIN, b"digest of a token", NOW, Browser())
+    yield people.find_session_in_unit(b"digest of a cookie", NOW)
+    yield people.list_devices(7, NOW)
+    yield people.end_sessions(7)
+    yield people.end_sessions(7, only=b"digest of a cookie")
+    yield people.find_account(7)
+    yield people.find_account_by_login("grace", "production")
+    yield people.create_invitation(OPERATOR, 7)
+    yield people.find_invited("secret", "production", NOW)
+    yield people.take_invitation("secret")
 
 
 def found_own() -> Unit[Caller]:
-    return (yield from find_key(b"a token")) or ADMIN
+    return (yield from keys.find_key(b"a token")) or ADMIN
 
 
 def reply() -> Unit[bytes]:
@@ -553,37 +497,37 @@ def recorded() -> dict[str, list[Statement]]:
     attempt = Attempt(ADMIN, "key 7", b"")
     retries = {"insert_idempotency_record": [(7,)]}
     replays = {"select_idempotency_record": [(b"", b"")]}
-    returned = update_order(Change(1), 7, OrderPatch(status="returned"))
+    returned = orders.update_order(Change(1), 7, OrderPatch(status="returned"))
     sold: dict[str, list[Row]] = {"lock_order": [order_row(7, 7, "delivered", delivered_at=0)]}
     statements = [
         *(one for unit in units() for one in statements_of(partial_write(unit), FOUND)),
         *(one for read in READS.values() for one in statements_of(read, FOUND)),
         *statements_of(partial_write(returned), FOUND | sold),
-        *statements_of(partial_write(retry(Change(0), 1, 9)), FOUND | ENABLED),
-        *statements_of(partial_write(recover(Change(0), 1, 9)), FOUND | ENABLED),
-        *statements_of(lambda store: get_pet(store, 7)),
+        *statements_of(partial_write(deliveries.retry(Change(0), 1, 9)), FOUND | ENABLED),
+        *statements_of(partial_write(deliveries.recover(Change(0), 1, 9)), FOUND | ENABLED),
+        *statements_of(lambda store: pets.get_pet(store, 7)),
         *statements_of(lambda store: get_category(store, 7)),
-        *statements_of(lambda store: get_import(store, 7, 7), FOUND),
-        *statements_of(lambda store: prepare(store, STORED_IMPORT, {}), FOUND),
-        *statements_of(lambda store: names_here(store, {"bella", "rex"})),
-        *statements_of(lambda store: count_next_pets(store, 7), FOUND),
-        *statements_of(lambda store: find_person(store, 7, None), FOUND),
-        *statements_of(lambda store: get_order(store, 7)),
-        *statements_of(get_inventory_by_category),
+        *statements_of(lambda store: imports.get_import(store, 7, 7), FOUND),
+        *statements_of(lambda store: imports.prepare(store, STORED_IMPORT, {}), FOUND),
+        *statements_of(lambda store: imports.names_here(store, {"bella", "rex"})),
+        *statements_of(lambda store: imports.count_next_pets(store, 7), FOUND),
+        *statements_of(lambda store: people.find_person(store, 7, None), FOUND),
+        *statements_of(lambda store: orders.get_order(store, 7)),
+        *statements_of(pets.get_inventory_by_category),
         *statements_of(
-            lambda store: count_orders(store, OrderFilter("delivered", 3), PAGE),
+            lambda store: orders.count_orders(store, OrderFilter("delivered", 3), PAGE),
             {"count_orders": [(7,)]},
         ),
         *statements_of(lambda store: recent_events(store, 9)),
         *statements_of(
-            lambda store: get_webhook(store, 7, ADMIN), {"select_webhook": [WEBHOOK_ROW]}
+            lambda store: webhooks.get_webhook(store, 7, ADMIN), {"select_webhook": [WEBHOOK_ROW]}
         ),
-        *statements_of(has_webhooks),
+        *statements_of(webhooks.has_webhooks),
         *statements_of(lambda store: read_feed(store, ("pet.created",), 7, None, PAGE), FOUND),
-        *statements_of(lambda store: Reservations(store, CLOCK).refresh()),
-        *statements_of(lambda store: ApiKeyCache(store, CLOCK, "production").refresh(), FOUND),
+        *statements_of(lambda store: orders.Reservations(store, CLOCK).refresh()),
+        *statements_of(lambda store: keys.ApiKeyCache(store, CLOCK, "production").refresh(), FOUND),
         *statements_of(
-            lambda store: ApiKeyCache(store, CLOCK, "production").find(
+            lambda store: keys.ApiKeyCache(store, CLOCK, "production").find(
                 new_token("production").encode()
             ),
             FOUND,
@@ -720,10 +664,10 @@ def test_the_last_page_costs_as_much_as_the_first(connection: apsw.Connection, n
 @pytest.mark.parametrize(
     ("read", "columns"),
     [
-        (pets(PetFilter("sold", 3)), "category_id=? AND status=?"),
-        (pets(PetFilter(has_status=False)), "status=?"),
-        (pets(PetFilter(category_id=3, has_status=False)), "category_id=? AND status=?"),
-        (orders(OrderFilter("cancelled", 3)), "pet_id=? AND status=?"),
+        (pages_of_pets(PetFilter("sold", 3)), "category_id=? AND status=?"),
+        (pages_of_pets(PetFilter(has_status=False)), "status=?"),
+        (pages_of_pets(PetFilter(category_id=3, has_status=False)), "category_id=? AND status=?"),
+        (pages_of_orders(OrderFilter("cancelled", 3)), "pet_id=? AND status=?"),
     ],
 )
 def test_all_filters_use_one_index(connection: apsw.Connection, read: List, columns: str) -> None:
@@ -736,7 +680,7 @@ def test_a_hundred_ids_cost_a_hundred_searches(
     connection: apsw.Connection, has_status: Any
 ) -> None:
     wanted = PetFilter(ids=HUNDRED, has_status=has_status)
-    (statement,) = statements_of(partial(pets(wanted, 100), after=None))
+    (statement,) = statements_of(partial(pages_of_pets(wanted, 100), after=None))
     assert steps(connection, statement) < 30 * len(HUNDRED)
 
 
@@ -826,9 +770,9 @@ def test_no_statement_of_a_deliverer_scans_deliveries_or_events(
 ) -> None:
     reads = (
         *READS_OF_A_DELIVERER.values(),
-        lambda store: active_webhooks(store, "production", 0),
+        lambda store: webhooks.active_webhooks(store, "production", 0),
         lambda store: read_event(store, 1, "evt_1"),
-        partial_write(make_deliveries("me", [webhook(1)], 10, 0)),
+        partial_write(deliveries.make_deliveries("me", [webhook(1)], 10, 0)),
     )
     statements = [one for read in reads for one in statements_of(read, FOUND)]
     assert len(statements) == 11, [statement.name for statement in statements]
@@ -872,7 +816,7 @@ def search_of_feed(
 
 
 READS_OF_CONSOLE: Reads = READS | {
-    "two words": lambda store: search_pets(store, "bel rex", PetFilter(), HALF - 5, PAGE),
+    "two words": lambda store: pets.search_pets(store, "bel rex", PetFilter(), HALF - 5, PAGE),
     "recent events": lambda store: recent_events(store, COUNT - 10),
     **{
         f"events {wanted[2:]} {position}": search_of_feed(wanted, position)
@@ -1060,7 +1004,7 @@ def test_queries_beside_lists_read_few_rows(planner: Planner, reads: Reads) -> N
 def test_a_recovery_finds_its_beginning_in_few_blocks(planner: Planner) -> None:
     found = FOUND_FAR | {"select_oldest_event": [(1,)], "select_newest_event": [(COUNT,)]}
     for since, at in ((5, 5), (LAST_ID, 0)):
-        unit = recover(Change(0), 2, since)
+        unit = deliveries.recover(Change(0), 2, since)
         write = methodcaller("write", unit)
         *search, _ = statements_of(write, found | {"select_time_of_event": [(at,)]})
         assert sum(statement.name == "select_time_of_event" for statement in search) > 10
@@ -1078,7 +1022,10 @@ def test_what_a_webhook_has_missed_is_found_in_few_blocks(failing: Planner) -> N
             ],
         }
         recovering = webhook(2)._replace(recovered_to=after, position=after + 20)
-        for unit in (recover_batch("", recovering, 0), retry(Change(0), 2, 9)):
+        for unit in (
+            deliveries.recover_batch("", recovering, 0),
+            deliveries.retry(Change(0), 2, 9),
+        ):
             for statement in statements_of(methodcaller("write", unit), found):
                 # Ten rows are added, each to the indexes of the table.
                 failing.require_few_blocks(statement, 600 if "recovered" in statement.name else 150)
@@ -1096,7 +1043,7 @@ def test_a_cached_plan_from_a_small_table_does_not_scan_a_large_one(
     postgres.sql("VACUUM ANALYZE pets", database)
     planner = Planner(postgres_url)
     pages = [
-        planner.prepare(*statements_of(partial(pets(wanted), after=None)))
+        planner.prepare(*statements_of(partial(pages_of_pets(wanted), after=None)))
         for wanted in PET_FILTERS.values()
     ]
     for page in pages * 7:

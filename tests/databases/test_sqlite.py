@@ -31,8 +31,12 @@ MANY_LONG_NAMES = (
 )
 
 
+async def all_pets(store: SqliteStore) -> list[Pet]:
+    return [PETS.read(row) for row in await store.read(select_pets(1_000_000))]
+
+
 async def count_pets(store: SqliteStore) -> int:
-    return len(await store.read(select_pets(100_000)))
+    return len(await all_pets(store))
 
 
 # How changes are committed
@@ -123,7 +127,8 @@ async def test_a_group_that_has_taken_its_time_leaves_the_rest_to_the_next(
         *(store.write(create_pet(BELLA)) for _ in range(5)), return_exceptions=True
     )
     assert isinstance(first, Exception)
-    assert [pet.id for pet in others] == [1, 2, 3, 4]
+    assert others == await all_pets(store)
+    assert len(others) == 4
 
 
 async def test_the_version_changes_while_a_change_waits_for_the_lock(
@@ -211,8 +216,7 @@ async def test_kill_9_loses_nothing_that_was_acknowledged(database: Path) -> Non
         assert min(writer.acknowledged) > max(acknowledged, default=0)
         acknowledged += sorted(writer.acknowledged)
     async with open_store(database) as store:
-        rows = await store.read(select_pets(1_000_000))
-        found = [PETS.read(row).id for row in rows]
+        found = [pet.id for pet in await all_pets(store)]
         assert set(acknowledged) <= set(found)
         assert (await store.write(create_pet(NewPet("Oskar", 1)))).id > max(found)
 
