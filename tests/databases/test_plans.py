@@ -40,12 +40,7 @@ from petstore.errors import CursorExpired
 from petstore.events.changes import RecentChanges
 from petstore.events.model import ADMIN_EVENT_TYPES, EVENT_TYPES, SERVICE, Position
 from petstore.events.search import EventFilter, read_events
-from petstore.events.store import (
-    Change,
-    newest_position,
-    read_event,
-    recent_events,
-)
+from petstore.events.store import Change, newest_position, read_event, recent_events
 from petstore.imports import store as imports
 from petstore.imports.columns import Cells, ImportSettings
 from petstore.imports.model import ImportPreview
@@ -71,12 +66,7 @@ from petstore.usage.operations import deprecated_operations, get_usage
 from petstore.webhooks import deliveries
 from petstore.webhooks import store as webhooks
 from petstore.webhooks.model import WebhookCreate, WebhookPatch
-from support.changes import (
-    create_category,
-    create_pet,
-    delete_category,
-    update_category,
-)
+from support.changes import create_category, create_pet, delete_category, update_category
 from support.history import read_feed
 from support.imported import new_import
 from support.keys import OPERATOR, new_key
@@ -423,6 +413,12 @@ FOUND: dict[str, list[Row]] = {
     "update_webhook_health": [WEBHOOK_ROW],
     "update_delivery": [(COUNT,)],
     "move_webhook": [(1,)],
+    "select_webhook": [WEBHOOK_ROW],
+    "count_orders": [(7,)],
+    "select_last_key": [(7,)],
+    "select_recent_deprecated_calls": [(7, "getPet")],
+    "upsert_key_notices": [(7, "deprecation.used getPet", 12 * 2024 + 10)],
+    "select_deprecated_uses_of_key": [(7, "getPet", "Till", 1, '[1,"shop/1","r1"]')],
 }
 """What the recorded operations find."""
 ENABLED: dict[str, list[Row]] = {"lock_webhook": [(*WEBHOOK_ROW[:4], 1, *WEBHOOK_ROW[5:])]}
@@ -494,57 +490,42 @@ def reply() -> Unit[bytes]:
 
 
 def recorded() -> dict[str, list[Statement]]:
-    attempt = Attempt(ADMIN, "key 7", b"")
-    retries = {"insert_idempotency_record": [(7,)]}
-    replays = {"select_idempotency_record": [(b"", b"")]}
+    attempt, token = Attempt(ADMIN, "key 7", b""), new_token("production").encode()
     returned = orders.update_order(Change(1), 7, OrderPatch(status="returned"))
     sold: dict[str, list[Row]] = {"lock_order": [order_row(7, 7, "delivered", delivered_at=0)]}
+    reads: list[Any] = [
+        *map(partial_write, units()),
+        *READS.values(),
+        lambda store: pets.get_pet(store, 7),
+        lambda store: get_category(store, 7),
+        lambda store: imports.get_import(store, 7, 7),
+        lambda store: imports.prepare(store, STORED_IMPORT, {}),
+        lambda store: imports.names_here(store, {"bella", "rex"}),
+        lambda store: imports.count_next_pets(store, 7),
+        lambda store: people.find_person(store, 7, None),
+        lambda store: orders.get_order(store, 7),
+        pets.get_inventory_by_category,
+        lambda store: orders.count_orders(store, OrderFilter("delivered", 3), PAGE),
+        lambda store: recent_events(store, 9),
+        lambda store: webhooks.get_webhook(store, 7, ADMIN),
+        webhooks.has_webhooks,
+        lambda store: read_feed(store, ("pet.created",), 7, None, PAGE),
+        lambda store: orders.Reservations(store, CLOCK).refresh(),
+        lambda store: keys.ApiKeyCache(store, CLOCK, "production").refresh(),
+        lambda store: keys.ApiKeyCache(store, CLOCK, "production").find(token),
+        lambda store: StoredRateLimits(store).load(7),
+        usage,
+        lambda store: KeyNotices(store, lambda: NOW, DEPRECATED).look(),
+    ]
+    retries = {"insert_idempotency_record": [(7,)]}
+    replays = {"select_idempotency_record": [(b"", b"")]}
     statements = [
-        *(one for unit in units() for one in statements_of(partial_write(unit), FOUND)),
-        *(one for read in READS.values() for one in statements_of(read, FOUND)),
+        *(one for read in reads for one in statements_of(read, FOUND)),
+        *statements_of(lambda store: SafeRetries(store, CLOCK).once(attempt, reply()), retries),
+        *statements_of(lambda store: SafeRetries(store, CLOCK).once(attempt, reply()), replays),
         *statements_of(partial_write(returned), FOUND | sold),
         *statements_of(partial_write(deliveries.retry(Change(0), 1, 9)), FOUND | ENABLED),
         *statements_of(partial_write(deliveries.recover(Change(0), 1, 9)), FOUND | ENABLED),
-        *statements_of(lambda store: pets.get_pet(store, 7)),
-        *statements_of(lambda store: get_category(store, 7)),
-        *statements_of(lambda store: imports.get_import(store, 7, 7), FOUND),
-        *statements_of(lambda store: imports.prepare(store, STORED_IMPORT, {}), FOUND),
-        *statements_of(lambda store: imports.names_here(store, {"bella", "rex"})),
-        *statements_of(lambda store: imports.count_next_pets(store, 7), FOUND),
-        *statements_of(lambda store: people.find_person(store, 7, None), FOUND),
-        *statements_of(lambda store: orders.get_order(store, 7)),
-        *statements_of(pets.get_inventory_by_category),
-        *statements_of(
-            lambda store: orders.count_orders(store, OrderFilter("delivered", 3), PAGE),
-            {"count_orders": [(7,)]},
-        ),
-        *statements_of(lambda store: recent_events(store, 9)),
-        *statements_of(
-            lambda store: webhooks.get_webhook(store, 7, ADMIN), {"select_webhook": [WEBHOOK_ROW]}
-        ),
-        *statements_of(webhooks.has_webhooks),
-        *statements_of(lambda store: read_feed(store, ("pet.created",), 7, None, PAGE), FOUND),
-        *statements_of(lambda store: orders.Reservations(store, CLOCK).refresh()),
-        *statements_of(lambda store: keys.ApiKeyCache(store, CLOCK, "production").refresh(), FOUND),
-        *statements_of(
-            lambda store: keys.ApiKeyCache(store, CLOCK, "production").find(
-                new_token("production").encode()
-            ),
-            FOUND,
-        ),
-        *statements_of(lambda store: SafeRetries(store, CLOCK).once(attempt, reply()), retries),
-        *statements_of(lambda store: SafeRetries(store, CLOCK).once(attempt, reply()), replays),
-        *statements_of(lambda store: StoredRateLimits(store).load(7)),
-        *statements_of(usage),
-        *statements_of(
-            lambda store: KeyNotices(store, lambda: NOW, DEPRECATED).look(),
-            {
-                "select_last_key": [(7,)],
-                "select_recent_deprecated_calls": [(7, "getPet")],
-                "upsert_key_notices": [(7, "deprecation.used getPet", 12 * 2024 + 10)],
-                "select_deprecated_uses_of_key": [(7, "getPet", "Till", 1, '[1,"shop/1","r1"]')],
-            },
-        ),
     ]
     by_name: dict[str, list[Statement]] = {}
     for statement in statements:
@@ -567,15 +548,9 @@ def partial_write(unit: Unit[Any]) -> Any:
 
 RECORDED = recorded()
 IN_BATCHES = (
-    "select_idempotency_records",
-    *(
-        "select_recent_events",
-        "select_changes",
-        "select_last_pending_delivery",
-        "select_active_keys",
-    ),
-    *("lock_orders_with_old_buyers", "lock_orders_of_buyer", "search_orders"),
-    *("select_oldest_rows", "delete_oldest_rows"),
+    *("select_idempotency_records", "select_recent_events", "select_changes", "search_orders"),
+    *("select_last_pending_delivery", "select_active_keys", "lock_orders_with_old_buyers"),
+    *("lock_orders_of_buyer", "select_oldest_rows", "delete_oldest_rows"),
 )
 IN_LARGE_BATCHES = ("insert_recovered_deliveries",)
 UNSEARCHED = ("select_inventory", "select_category_inventory", "select_names_here")
