@@ -4,7 +4,7 @@ import asyncio
 import threading
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import TypeAlias
 
 import apsw
 import pytest
@@ -284,33 +284,31 @@ async def test_on_a_full_disk_whole_groups_of_changes_are_refused_and_reads_succ
     assert await count_pets(store) == 1_001
 
 
-class SlowDisk(NamedTuple):
-    """A disk that is asked to commit, and responds once the test says so."""
-
-    is_asked: threading.Event
-    responds: threading.Event
+SlowDisk: TypeAlias = tuple[threading.Event, threading.Event]
+"""A disk that is asked to commit (the first event), and responds once the test sets the second."""
 
 
 @pytest.fixture
 def slow_disk(connections: list[apsw.Connection], store: SqliteStore) -> SlowDisk:
     """The disk of ``store``. A test names it first: it sees what ``store`` opens."""
     del store
-    disk = SlowDisk(threading.Event(), threading.Event())
+    is_asked, responds = threading.Event(), threading.Event()
 
     def commit() -> bool:
-        disk.is_asked.set()
-        return not disk.responds.wait(30)
+        is_asked.set()
+        return not responds.wait(30)
 
     connections[-2].set_commit_hook(commit)
-    return disk
+    return is_asked, responds
 
 
 async def test_on_a_slow_disk_changes_are_refused_in_time_and_reads_succeed(
     slow_disk: SlowDisk, store: SqliteStore
 ) -> None:
+    is_asked, responds = slow_disk
     with impatient(store):
         first = asyncio.create_task(store.write(create_pet(BELLA)))
-        await eventually(slow_disk.is_asked.is_set)
+        await eventually(is_asked.is_set)
         started = time.monotonic()
         for _ in range(2):
             with pytest.raises(Unavailable, match="in time"):
@@ -319,7 +317,7 @@ async def test_on_a_slow_disk_changes_are_refused_in_time_and_reads_succeed(
         assert await count_pets(store) == 0
         with pytest.raises(Unavailable, match="in time"):
             await first
-    slow_disk.responds.set()
+    responds.set()
     await store.write(create_pet(NewPet("after", 1)))
     names = [row[1] for row in await store.read(select_pets(10))]
     assert "late" not in names
@@ -330,14 +328,15 @@ async def test_a_change_that_was_made_in_time_may_be_committed_after_its_deadlin
     slow_disk: SlowDisk, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the caller would be refused, and the change made all the same."""
+    is_asked, responds = slow_disk
     monkeypatch.setattr("petstore.databases.sqlite_commits._COMMIT_SECONDS", 60)
     with impatient(store):
         first = asyncio.create_task(store.write(create_pet(BELLA)))
-        await eventually(slow_disk.is_asked.is_set)
+        await eventually(is_asked.is_set)
         with pytest.raises(Unavailable, match="in time"):
             await store.write(create_pet(NewPet("late", 1)))  # its deadline is later
         assert not first.done()
-        slow_disk.responds.set()
+        responds.set()
         assert (await first).id == 1
 
 

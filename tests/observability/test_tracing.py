@@ -19,7 +19,6 @@ from support.manual_clock import ManualClock
 from support.observed import Collector, ObservedService, attributes, collecting, observed_service
 from support.postgres import PostgresServer
 from support.process import StartServer, free_port
-from support.redis_server import redis_server
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -216,14 +215,12 @@ def test_a_running_service_exports_traces_until_it_stops(
     postgres: PostgresServer, start: StartServer, collector: Collector
 ) -> None:
     url = postgres.new_store()
-    with redis_server() as redis:
-        options = ("--database", url, "--redis", redis.url)
-        service = start(*options, "--trace-endpoint", collector.endpoint)
-        service.database = url
-        headers = {"Authorization": f"Bearer {service.issue()}"}
-        response = httpx.get(f"{service.url}/v1/categories", headers=headers)
-        assert response.status_code == 200
-        assert service.stop() == 0
+    service = start("--database", url, "--trace-endpoint", collector.endpoint)
+    service.database = url
+    headers = {"Authorization": f"Bearer {service.issue()}"}
+    response = httpx.get(f"{service.url}/v1/categories", headers=headers)
+    assert response.status_code == 200
+    assert service.stop() == 0
     (span,) = [span for span in collector.spans if span.name == "GET /v1/categories"]
     assert f'"trace":"{span.trace_id.hex()}"' in service.log_path.read_text()
     named_parts = {
