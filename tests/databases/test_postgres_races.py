@@ -77,6 +77,12 @@ async def outcomes_in_any_order(*attempts: Awaitable[object]) -> list[object]:
     return await outcomes_of(*map(begin, attempts))
 
 
+async def race(stores: list[PostgresStore], *units: Unit[Any]) -> list[Any]:
+    """Run the units at once and slowly, each in another process."""
+    writes = (store.write(lingering(unit)) for store, unit in zip(stores, units, strict=False))
+    return await outcomes_in_any_order(*writes)
+
+
 def kinds(outcomes: list[object]) -> set[type]:
     return {type(outcome) for outcome in outcomes if isinstance(outcome, BaseException)}
 
@@ -102,13 +108,11 @@ async def inventory(store: PostgresStore) -> Counter[Any]:
 async def test_a_pet_is_either_deleted_or_ordered(
     stores: list[PostgresStore], clock: ManualClock
 ) -> None:
-    first, second, _ = stores
+    first = stores[0]
     for _ in range(ROUNDS):
         pet = await first.write(create_pet(BELLA))
-        deleted, ordered = await outcomes_in_any_order(
-            first.write(lingering(pets.delete_pet(Change(0), pet.id))),
-            second.write(lingering(orders.place_order(Change(clock()), OrderCreate(pet.id)))),
-        )
+        ordering = orders.place_order(Change(clock()), OrderCreate(pet.id))
+        deleted, ordered = await race(stores, pets.delete_pet(Change(0), pet.id), ordering)
         if deleted is None:
             assert type(ordered) is errors.UnknownPet
         else:
@@ -150,18 +154,14 @@ async def test_a_pet_that_an_order_reserves_is_not_released(
 async def test_a_strict_category_is_either_deleted_or_gets_a_pet(
     stores: list[PostgresStore],
 ) -> None:
-    first, second, third = stores
+    first = stores[0]
     old = await first.write(create_pet(BELLA))
     for number in range(ROUNDS):
         category = await first.write(create_category(CategoryCreate(f"dogs {number}")))
         patch = PetPatch(category_id=category.id)
         update = pets.update_pet(Change(0, strict_categories=True), old.id, patch)
         create = create_pet(NewPet("Rex", category.id), strict_categories=True)
-        deleted, *added = await outcomes_in_any_order(
-            first.write(lingering(delete_category(category.id))),
-            second.write(lingering(create)),
-            third.write(lingering(update)),
-        )
+        deleted, *added = await race(stores, delete_category(category.id), create, update)
         members = [p for p in (await all_pets(first)).values() if p.category_id == category.id]
         if deleted is None:
             assert [type(outcome) for outcome in added] == [errors.UnknownCategory] * 2
@@ -181,18 +181,15 @@ async def test_units_that_add_pets_to_a_category_do_not_wait_for_one_another(
 
 
 async def test_a_category_name_is_assigned_only_once(stores: list[PostgresStore]) -> None:
-    first, second, third = stores
     for number in range(ROUNDS):
-        one, two = [
-            await first.write(create_category(CategoryCreate(f"{number} {name}")))
+        others = [
+            await stores[0].write(create_category(CategoryCreate(f"{number} {name}")))
             for name in ("one", "two")
         ]
         patch = CategoryPatch(name=f"{number} dogs")
-        outcomes = await outcomes_in_any_order(
-            first.write(lingering(update_category(one.id, patch))),
-            second.write(lingering(update_category(two.id, patch))),
-            third.write(lingering(create_category(CategoryCreate(f"{number} DOGS")))),
-        )
+        renaming = (update_category(other.id, patch) for other in others)
+        creating = create_category(CategoryCreate(f"{number} DOGS"))
+        outcomes = await race(stores, *renaming, creating)
         assert Counter(map(type, outcomes)) == {Category: 1, errors.CategoryNameTaken: 2}
 
 
@@ -208,13 +205,8 @@ async def test_a_condition_holds_until_the_change_is_made(stores: list[PostgresS
         patch = PetPatch(name=f"Bella {number}")
         return pets.update_pet(Change(0, check=unchanged), pet.id, patch)
 
-    outcomes = await outcomes_of(
-        *(store.write(lingering(rename(n))) for n, store in enumerate(stores * 3)),
-        *(
-            store.write(lingering(pets.delete_pet(Change(0, check=unchanged), pet.id)))
-            for store in stores
-        ),
-    )
+    deleting = [pets.delete_pet(Change(0, check=unchanged), pet.id) for _ in stores]
+    outcomes = await race(stores * 4, *map(rename, range(9)), *deleting)
     refusals = [each for each in outcomes if isinstance(each, errors.PetstoreError)]
     assert len(refusals) == 11
     assert kinds(outcomes) <= {errors.PreconditionFailed, errors.NotFound}
@@ -228,14 +220,10 @@ async def test_two_administrators_cannot_revoke_each_other(
         one, two = [await actor(stores[0], clock, scopes=scopes) for _ in range(2)]
         assert one.caller is not None
         assert two.caller is not None
-        outcomes = await outcomes_in_any_order(
-            *(
-                store.write(lingering(revoke_key(other.id, own.at(clock()))))
-                for store, own, other in (
-                    (stores[0], one, two.caller),
-                    (stores[1], two, one.caller),
-                )
-            )
+        outcomes = await race(
+            stores,
+            revoke_key(two.caller.id, one.at(clock())),
+            revoke_key(one.caller.id, two.at(clock())),
         )
         assert kinds(outcomes) == {errors.MissingScope}  # the second has just been revoked itself
         left = one if isinstance(outcomes[1], errors.MissingScope) else two
@@ -252,12 +240,10 @@ async def test_two_administrators_cannot_disable_each_other(
             await add_active(stores[0], clock, login=f"ada-{number}-{n}", role="administrator")
             for n in range(2)
         ]
-        changes: tuple[dict[str, Any], ...] = ({"state": "disabled"}, {"role": "clerk"})
-        outcomes = await outcomes_in_any_order(
-            *(
-                store.write(lingering(change_person(person.id, change, OPERATOR.at(clock()))))
-                for store, person, change in zip(stores, (one, two), changes, strict=False)
-            )
+        outcomes = await race(
+            stores,
+            change_person(one.id, {"state": "disabled"}, OPERATOR.at(clock())),
+            change_person(two.id, {"role": "clerk"}, OPERATOR.at(clock())),
         )
         assert kinds(outcomes) == {errors.LastAdministrator}
         stays = one if isinstance(outcomes[0], errors.LastAdministrator) else two
@@ -270,20 +256,11 @@ async def test_a_login_is_assigned_only_once(
 ) -> None:
     for number in range(5):
         logins = [f"grace-{number}", f"GRACE-{number}", f"Grace-{number}"]
-        outcomes = await outcomes_in_any_order(
-            *(
-                store.write(
-                    lingering(
-                        add_person(
-                            PersonCreate("Grace", login, "clerk"),
-                            OPERATOR.at(clock()),
-                            "production",
-                        )
-                    )
-                )
-                for store, login in zip(stores, logins, strict=True)
-            )
+        adding = (
+            add_person(PersonCreate("Grace", login, "clerk"), OPERATOR.at(clock()), "production")
+            for login in logins
         )
+        outcomes = await race(stores, *adding)
         assert Counter(map(type, outcomes)) == {Added: 1, errors.LoginTaken: 2}
 
 
@@ -291,12 +268,8 @@ async def test_of_two_invitations_at_once_one_link_is_left(
     stores: list[PostgresStore], clock: ManualClock
 ) -> None:
     added = await add(stores[0], clock)
-    await outcomes_in_any_order(
-        *(
-            store.write(lingering(invite_person(added.person.id, OPERATOR.at(clock()))))
-            for store in stores
-        )
-    )
+    person_id, by = added.person.id, OPERATOR.at(clock())
+    await race(stores, *(invite_person(person_id, by) for _ in stores))
     ((links,),) = await stores[0].read(Statement("SELECT count(*) FROM invitations"))
     assert links == 1
 
