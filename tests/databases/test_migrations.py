@@ -1,5 +1,6 @@
 """Which files become a store, which are refused, and that nothing of either is lost."""
 
+import asyncio
 import fcntl
 import os
 import time
@@ -11,19 +12,25 @@ from threading import Thread
 import apsw
 import pytest
 
+from petstore.backends import store_at
 from petstore.databases import migrations
 from petstore.databases.backups import back_up, restore
-from petstore.databases.contract import Row
+from petstore.databases.contract import Row, Statement
 from petstore.databases.sqlite import SqliteStore, checkpoint_and_remove_wal
 from petstore.databases.sqlite_connection import connected, one_at_a_time
 from petstore.databases.sqlite_files import OpenFiles
 from petstore.errors import Unavailable, UnusableDatabase
+from petstore.events.store import Change
+from petstore.orders.model import OrderCreate
+from petstore.orders.store import place_order
 from petstore.pets.model import NewPet, PetFilter
-from petstore.pets.store import list_pets
-from support.changes import create_pet
+from petstore.pets.store import get_pet, list_pets
+from support.changes import NOW, create_pet
+from support.full_stores import columns_of, contents, query
+from support.next_version import MIGRATION, become_next_version
 from support.other_processes import IdleUser, migrate_at_once
 from support.permissions import umask
-from support.stores import half_written, leave_half_written, open_store
+from support.stores import address_of, half_written, leave_half_written, open_store
 
 VERSION = len(migrations.scripts("sqlite"))
 MIGRATE = (
@@ -243,27 +250,6 @@ def test_the_database_refuses_rows_that_break_a_constraint(database: Path, sql: 
         run_sql(database, sql)
 
 
-def test_the_inventory_is_correct_after_any_changes_to_pets(database: Path) -> None:
-    SqliteStore(database).migrate()
-    for sql in (
-        "INSERT INTO pets (name, category_id, status) VALUES ('a', 1, NULL), ('b', 1, 'sold')",
-        "INSERT INTO pets (name, category_id, status) SELECT name, 1, 'available' FROM pets",
-        "UPDATE pets SET status = 'pending' WHERE id <= 3",
-        "UPDATE pets SET status = NULL WHERE id = 2",
-        "UPDATE pets SET status = status, name = 'c'",
-        "UPDATE pets SET status = 'sold' WHERE status IS NULL",
-        "DELETE FROM pets WHERE status = 'sold'",
-        "DELETE FROM pets",
-    ):
-        run_sql(database, sql)
-        counted = run_sql(
-            database,
-            "SELECT i.status, count(p.id) FROM inventory i LEFT JOIN pets p"
-            " ON p.status = i.status GROUP BY i.status ORDER BY i.status",
-        )
-        assert run_sql(database, "SELECT * FROM inventory ORDER BY status") == counted, sql
-
-
 @pytest.mark.anyio
 async def test_only_the_owner_can_read_a_new_database_and_the_files_beside_it(
     database: Path,
@@ -273,3 +259,54 @@ async def test_only_the_owner_can_read_a_new_database_and_the_files_beside_it(
             await store.write(create_pet(NewPet("Rex", 1)))
             modes = {path.name: path.stat().st_mode & 0o777 for path in database.parent.iterdir()}
     assert modes == {f"petstore.db{ending}": 0o600 for ending in ("", "-wal", "-shm")}
+
+
+# The next version beside this one
+
+
+MIGRATE_TO_NEXT = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+import pytest
+from petstore.backends import store_at
+from support.next_version import become_next_version
+become_next_version(pytest.MonkeyPatch())
+sys.stdin.read()
+store_at(sys.argv[1], 20_000).migrate()
+"""
+
+
+@pytest.mark.each_database
+def test_a_migration_keeps_all_rows_and_lets_running_processes_work_but_none_start(
+    database_kind: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    fixture = "postgres_url" if database_kind == "postgresql" else "database"
+    address = address_of(request.getfixturevalue(fixture))
+    bella = NewPet("Bella", 1, "available")
+
+    async def use() -> None:
+        async with open_store(address) as store:
+            await store.write(create_pet(bella))
+            before = await asyncio.to_thread(lambda: (columns_of(address), contents(address)))
+            with monkeypatch.context() as patch:
+                become_next_version(patch, f"{MIGRATION}; CREATE TABLE orders (mine TEXT)")
+                with pytest.raises(UnusableDatabase, match="orders"):
+                    await asyncio.to_thread(store_at(address, 10_000).migrate)
+            after = await asyncio.to_thread(lambda: (columns_of(address), contents(address)))
+            assert after == before
+            await asyncio.to_thread(migrate_at_once, MIGRATE_TO_NEXT, address)
+            kept = await asyncio.to_thread(contents, address)
+            assert kept | {"pets": before[1]["pets"]} == before[1]
+            pet = await store.write(create_pet(bella))
+            await store.write(place_order(Change(NOW), OrderCreate(pet.id)))
+            assert (await get_pet(store, pet.id)).status == "pending"
+            added = await store.read(Statement("SELECT added_later FROM pets ORDER BY id"))
+            assert added == [("Bella",), (None,)]
+
+    asyncio.run(use())
+    newer = f"schema version {VERSION + 1}, made by a newer"
+    with pytest.raises(UnusableDatabase, match=newer):
+        store_at(address, 10_000).migrate()
+    become_next_version(monkeypatch)
+    store_at(address, 10_000).migrate()
+    assert len(query(address, "SELECT id FROM pets")) == 2

@@ -10,27 +10,12 @@ from typing import Any
 
 import pytest
 
+from petstore import errors
 from petstore.categories.model import Category, CategoryCreate, CategoryPatch
 from petstore.clock import DAY, SECOND, Clock
 from petstore.databases.contract import Statement, Unit
 from petstore.databases.postgres import PostgresStore
 from petstore.databases.schema import prune_all
-from petstore.errors import (
-    CategoryInUse,
-    CategoryNameTaken,
-    Conflict,
-    IllegalTransition,
-    LastAdministrator,
-    LoginTaken,
-    MissingScope,
-    NotFound,
-    PetNotAvailable,
-    PetReserved,
-    PetstoreError,
-    PreconditionFailed,
-    UnknownCategory,
-    UnknownPet,
-)
 from petstore.events.store import Change
 from petstore.interface.idempotency_records import Attempt, IdempotencyRecord, SafeRetries
 from petstore.keys.model import DEFAULT_SCOPES, Caller
@@ -92,6 +77,12 @@ async def outcomes_in_any_order(*attempts: Awaitable[object]) -> list[object]:
     return await outcomes_of(*map(begin, attempts))
 
 
+async def race(stores: list[PostgresStore], *units: Unit[Any]) -> list[Any]:
+    """Run the units at once and slowly, each in another process."""
+    writes = (store.write(lingering(unit)) for store, unit in zip(stores, units, strict=False))
+    return await outcomes_in_any_order(*writes)
+
+
 def kinds(outcomes: list[object]) -> set[type]:
     return {type(outcome) for outcome in outcomes if isinstance(outcome, BaseException)}
 
@@ -117,17 +108,15 @@ async def inventory(store: PostgresStore) -> Counter[Any]:
 async def test_a_pet_is_either_deleted_or_ordered(
     stores: list[PostgresStore], clock: ManualClock
 ) -> None:
-    first, second, _ = stores
+    first = stores[0]
     for _ in range(ROUNDS):
         pet = await first.write(create_pet(BELLA))
-        deleted, ordered = await outcomes_in_any_order(
-            first.write(lingering(pets.delete_pet(Change(0), pet.id))),
-            second.write(lingering(orders.place_order(Change(clock()), OrderCreate(pet.id)))),
-        )
+        ordering = orders.place_order(Change(clock()), OrderCreate(pet.id))
+        deleted, ordered = await race(stores, pets.delete_pet(Change(0), pet.id), ordering)
         if deleted is None:
-            assert type(ordered) is UnknownPet
+            assert type(ordered) is errors.UnknownPet
         else:
-            assert type(deleted) is PetReserved
+            assert type(deleted) is errors.PetReserved
             assert type(ordered) is Order
     open_orders = await all_orders(first)
     assert {order.pet_id for order in open_orders} == set(await all_pets(first))
@@ -139,7 +128,7 @@ async def order_once_free(store: PostgresStore, pet_id: int, clock: Clock) -> Or
         while True:
             try:
                 return await store.write(orders.place_order(Change(clock()), OrderCreate(pet_id)))
-            except PetNotAvailable:
+            except errors.PetNotAvailable:
                 await asyncio.sleep(0)
 
 
@@ -158,76 +147,50 @@ async def test_a_pet_that_an_order_reserves_is_not_released(
         outcomes = await outcomes_in_any_order(
             first.write(free(pet)), second.write(free(pet)), order_once_free(third, pet.id, clock)
         )
-        assert kinds(outcomes) <= {PetReserved}
+        assert kinds(outcomes) <= {errors.PetReserved}
         assert (await pets.get_pet(first, pet.id)).status == "pending"
 
 
 async def test_a_strict_category_is_either_deleted_or_gets_a_pet(
     stores: list[PostgresStore],
 ) -> None:
-    first, second, third = stores
+    first = stores[0]
     old = await first.write(create_pet(BELLA))
     for number in range(ROUNDS):
         category = await first.write(create_category(CategoryCreate(f"dogs {number}")))
         patch = PetPatch(category_id=category.id)
         update = pets.update_pet(Change(0, strict_categories=True), old.id, patch)
         create = create_pet(NewPet("Rex", category.id), strict_categories=True)
-        deleted, *added = await outcomes_in_any_order(
-            first.write(lingering(delete_category(category.id))),
-            second.write(lingering(create)),
-            third.write(lingering(update)),
-        )
+        deleted, *added = await race(stores, delete_category(category.id), create, update)
         members = [p for p in (await all_pets(first)).values() if p.category_id == category.id]
         if deleted is None:
-            assert [type(outcome) for outcome in added] == [UnknownCategory] * 2
+            assert [type(outcome) for outcome in added] == [errors.UnknownCategory] * 2
             assert members == []
         else:
-            assert type(deleted) is CategoryInUse
+            assert type(deleted) is errors.CategoryInUse
             assert len(members) == [type(outcome) for outcome in added].count(Pet) > 0
 
 
 async def test_units_that_add_pets_to_a_category_do_not_wait_for_one_another(
-    stores: list[PostgresStore],
+    store: PostgresStore, postgres: PostgresServer, postgres_url: str
 ) -> None:
-    category = await stores[0].write(create_category(CategoryCreate("dogs")))
-    both_are_in = asyncio.Barrier(2)
-
-    async def add(store: PostgresStore) -> None:
-        """Add one, and commit only once the other is added too."""
-        entered = asyncio.get_running_loop().create_future()
-
-        def unit() -> Unit[None]:
-            yield from create_pet(NewPet("Rex", category.id), strict_categories=True)
-            entered.set_result(None)
-            for _ in range(10_000):
-                if done.is_set():
-                    return
-                yield Statement("SELECT pg_sleep(0.001)")
-
-        writing = asyncio.create_task(store.write(unit()))
-        await entered
-        await both_are_in.wait()
-        done.set()
-        await writing
-
-    done = asyncio.Event()
-    await asyncio.gather(*map(add, stores[:2]))
+    category = await store.write(create_category(CategoryCreate("dogs")))
+    lock = f"SELECT id FROM categories WHERE id = {category.id} FOR KEY SHARE"  # noqa: S608
+    with postgres.transaction(database_name(postgres_url), lock):  # as another one has it
+        await store.write(create_pet(NewPet("Rex", category.id), strict_categories=True))
 
 
 async def test_a_category_name_is_assigned_only_once(stores: list[PostgresStore]) -> None:
-    first, second, third = stores
     for number in range(ROUNDS):
-        one, two = [
-            await first.write(create_category(CategoryCreate(f"{number} {name}")))
+        others = [
+            await stores[0].write(create_category(CategoryCreate(f"{number} {name}")))
             for name in ("one", "two")
         ]
         patch = CategoryPatch(name=f"{number} dogs")
-        outcomes = await outcomes_in_any_order(
-            first.write(lingering(update_category(one.id, patch))),
-            second.write(lingering(update_category(two.id, patch))),
-            third.write(lingering(create_category(CategoryCreate(f"{number} DOGS")))),
-        )
-        assert Counter(map(type, outcomes)) == {Category: 1, CategoryNameTaken: 2}
+        renaming = (update_category(other.id, patch) for other in others)
+        creating = create_category(CategoryCreate(f"{number} DOGS"))
+        outcomes = await race(stores, *renaming, creating)
+        assert Counter(map(type, outcomes)) == {Category: 1, errors.CategoryNameTaken: 2}
 
 
 async def test_a_condition_holds_until_the_change_is_made(stores: list[PostgresStore]) -> None:
@@ -236,22 +199,17 @@ async def test_a_condition_holds_until_the_change_is_made(stores: list[PostgresS
 
     def unchanged(found: Pet) -> None:
         if found != pet:
-            raise PreconditionFailed(found.name)
+            raise errors.PreconditionFailed(found.name)
 
     def rename(number: int) -> Unit[Pet]:
         patch = PetPatch(name=f"Bella {number}")
         return pets.update_pet(Change(0, check=unchanged), pet.id, patch)
 
-    outcomes = await outcomes_of(
-        *(store.write(lingering(rename(n))) for n, store in enumerate(stores * 3)),
-        *(
-            store.write(lingering(pets.delete_pet(Change(0, check=unchanged), pet.id)))
-            for store in stores
-        ),
-    )
-    errors = Counter(type(outcome) for outcome in outcomes if isinstance(outcome, PetstoreError))
-    assert errors.total() == 11
-    assert set(errors) <= {PreconditionFailed, NotFound}
+    deleting = [pets.delete_pet(Change(0, check=unchanged), pet.id) for _ in stores]
+    outcomes = await race(stores * 4, *map(rename, range(9)), *deleting)
+    refusals = [each for each in outcomes if isinstance(each, errors.PetstoreError)]
+    assert len(refusals) == 11
+    assert kinds(outcomes) <= {errors.PreconditionFailed, errors.NotFound}
 
 
 async def test_two_administrators_cannot_revoke_each_other(
@@ -262,17 +220,13 @@ async def test_two_administrators_cannot_revoke_each_other(
         one, two = [await actor(stores[0], clock, scopes=scopes) for _ in range(2)]
         assert one.caller is not None
         assert two.caller is not None
-        outcomes = await outcomes_in_any_order(
-            *(
-                store.write(lingering(revoke_key(other.id, own.at(clock()))))
-                for store, own, other in (
-                    (stores[0], one, two.caller),
-                    (stores[1], two, one.caller),
-                )
-            )
+        outcomes = await race(
+            stores,
+            revoke_key(two.caller.id, one.at(clock())),
+            revoke_key(one.caller.id, two.at(clock())),
         )
-        assert kinds(outcomes) == {MissingScope}  # the second has just been revoked itself
-        left = one if isinstance(outcomes[1], MissingScope) else two
+        assert kinds(outcomes) == {errors.MissingScope}  # the second has just been revoked itself
+        left = one if isinstance(outcomes[1], errors.MissingScope) else two
         assert left.caller is not None
         await stores[0].write(revoke_key(left.caller.id, OPERATOR.at(clock())))
 
@@ -286,15 +240,13 @@ async def test_two_administrators_cannot_disable_each_other(
             await add_active(stores[0], clock, login=f"ada-{number}-{n}", role="administrator")
             for n in range(2)
         ]
-        changes: tuple[dict[str, Any], ...] = ({"state": "disabled"}, {"role": "clerk"})
-        outcomes = await outcomes_in_any_order(
-            *(
-                store.write(lingering(change_person(person.id, change, OPERATOR.at(clock()))))
-                for store, person, change in zip(stores, (one, two), changes, strict=False)
-            )
+        outcomes = await race(
+            stores,
+            change_person(one.id, {"state": "disabled"}, OPERATOR.at(clock())),
+            change_person(two.id, {"role": "clerk"}, OPERATOR.at(clock())),
         )
-        assert kinds(outcomes) == {LastAdministrator}
-        stays = one if isinstance(outcomes[0], LastAdministrator) else two
+        assert kinds(outcomes) == {errors.LastAdministrator}
+        stays = one if isinstance(outcomes[0], errors.LastAdministrator) else two
         assert (await find_person(stores[2], stays.id, None)).role == "administrator"
         await stores[0].write(do("UPDATE people SET password = NULL"))
 
@@ -304,33 +256,20 @@ async def test_a_login_is_assigned_only_once(
 ) -> None:
     for number in range(5):
         logins = [f"grace-{number}", f"GRACE-{number}", f"Grace-{number}"]
-        outcomes = await outcomes_in_any_order(
-            *(
-                store.write(
-                    lingering(
-                        add_person(
-                            PersonCreate("Grace", login, "clerk"),
-                            OPERATOR.at(clock()),
-                            "production",
-                        )
-                    )
-                )
-                for store, login in zip(stores, logins, strict=True)
-            )
+        adding = (
+            add_person(PersonCreate("Grace", login, "clerk"), OPERATOR.at(clock()), "production")
+            for login in logins
         )
-        assert Counter(map(type, outcomes)) == {Added: 1, LoginTaken: 2}
+        outcomes = await race(stores, *adding)
+        assert Counter(map(type, outcomes)) == {Added: 1, errors.LoginTaken: 2}
 
 
 async def test_of_two_invitations_at_once_one_link_is_left(
     stores: list[PostgresStore], clock: ManualClock
 ) -> None:
     added = await add(stores[0], clock)
-    await outcomes_in_any_order(
-        *(
-            store.write(lingering(invite_person(added.person.id, OPERATOR.at(clock()))))
-            for store in stores
-        )
-    )
+    person_id, by = added.person.id, OPERATOR.at(clock())
+    await race(stores, *(invite_person(person_id, by) for _ in stores))
     ((links,),) = await stores[0].read(Statement("SELECT count(*) FROM invitations"))
     assert links == 1
 
@@ -364,7 +303,7 @@ async def test_when_the_first_request_fails_the_next_takes_effect(
     def failing() -> Unit[bytes]:
         yield from adding()
         msg = "what it needs is not there"
-        raise NotFound(msg)
+        raise errors.NotFound(msg)
 
     attempt = Attempt(key, "retry", b"request")
     first, second, third = (SafeRetries(store, clock) for store in stores)
@@ -373,7 +312,7 @@ async def test_when_the_first_request_fails_the_next_takes_effect(
     outcomes = await outcomes_of(
         failed, second.once(attempt, adding()), third.once(attempt, adding())
     )
-    assert type(outcomes[0]) is NotFound
+    assert type(outcomes[0]) is errors.NotFound
     assert {type(outcome) for outcome in outcomes[1:]} == {IdempotencyRecord}
     assert len(await all_pets(stores[0])) == 1
 
@@ -418,10 +357,10 @@ async def test_concurrent_units_cancel_a_lapsed_order_once_without_a_deadlock(
             second.write(lingering(pets.delete_pet(Change(now), pet.id))),
             third.write(lingering(orders.place_order(Change(now), OrderCreate(pet.id)))),
         )
-        assert kinds(others) <= {NotFound}
+        assert kinds(others) <= {errors.NotFound}
         assert (type(deleted), type(ordered)) in (
-            (type(None), UnknownPet),
-            (PetReserved, Order),
+            (type(None), errors.UnknownPet),
+            (errors.PetReserved, Order),
         )
         assert (await orders.get_order(first, order.id)).status == "cancelled"
     held = {order.pet_id for order in await all_orders(first) if order.status == "placed"}
@@ -449,7 +388,7 @@ async def test_an_order_approved_in_time_does_not_lapse(
             Reservations(second, clock).refresh(),
             Reservations(third, clock).refresh(),
         )
-        assert kinds(outcomes) <= {IllegalTransition}
+        assert kinds(outcomes) <= {errors.IllegalTransition}
         order = await orders.get_order(first, order.id)
         status = (await pets.get_pet(first, pet.id)).status
         if isinstance(approved, Order):
@@ -535,7 +474,7 @@ def any_change(chance: random.Random, clock: ManualClock) -> Unit[Any]:
 def done_or_in_conflict(unit: Unit[Any]) -> Unit[bytes]:
     try:
         yield from unit
-    except Conflict:
+    except errors.Conflict:
         return b"conflict"
     return b"done"
 
@@ -557,7 +496,7 @@ async def make_changes(
                 await reservations.refresh()
             else:
                 await store.write(lingering(unit) if way == 2 else unit)
-        except PetstoreError as error:
+        except errors.PetstoreError as error:
             if error.status >= 500:
                 faults.append(error)
         except Exception as error:  # noqa: BLE001 - whatever it is, the test shows it

@@ -4,7 +4,7 @@ import asyncio
 import threading
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import TypeAlias
 
 import apsw
 import pytest
@@ -31,8 +31,12 @@ MANY_LONG_NAMES = (
 )
 
 
+async def all_pets(store: SqliteStore) -> list[Pet]:
+    return [PETS.read(row) for row in await store.read(select_pets(1_000_000))]
+
+
 async def count_pets(store: SqliteStore) -> int:
-    return len(await store.read(select_pets(100_000)))
+    return len(await all_pets(store))
 
 
 # How changes are committed
@@ -114,11 +118,17 @@ async def test_a_long_unit_does_not_queue_behind_long_reads(
 
 
 async def test_a_group_that_has_taken_its_time_leaves_the_rest_to_the_next(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    connections: list[apsw.Connection], store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("petstore.databases.sqlite_commits._GROUP_SECONDS", 0)
-    pets = await asyncio.gather(*(store.write(create_pet(BELLA)) for _ in range(5)))
-    assert [pet.id for pet in pets] == [1, 2, 3, 4, 5]
+    fails = iter([True])
+    connections[-2].set_commit_hook(lambda: next(fails, False))
+    first, *others = await asyncio.gather(
+        *(store.write(create_pet(BELLA)) for _ in range(5)), return_exceptions=True
+    )
+    assert isinstance(first, Exception)
+    assert others == await all_pets(store)
+    assert len(others) == 4
 
 
 async def test_the_version_changes_while_a_change_waits_for_the_lock(
@@ -206,8 +216,7 @@ async def test_kill_9_loses_nothing_that_was_acknowledged(database: Path) -> Non
         assert min(writer.acknowledged) > max(acknowledged, default=0)
         acknowledged += sorted(writer.acknowledged)
     async with open_store(database) as store:
-        rows = await store.read(select_pets(1_000_000))
-        found = [PETS.read(row).id for row in rows]
+        found = [pet.id for pet in await all_pets(store)]
         assert set(acknowledged) <= set(found)
         assert (await store.write(create_pet(NewPet("Oskar", 1)))).id > max(found)
 
@@ -275,33 +284,31 @@ async def test_on_a_full_disk_whole_groups_of_changes_are_refused_and_reads_succ
     assert await count_pets(store) == 1_001
 
 
-class SlowDisk(NamedTuple):
-    """A disk that is asked to commit, and responds once the test says so."""
-
-    is_asked: threading.Event
-    responds: threading.Event
+SlowDisk: TypeAlias = tuple[threading.Event, threading.Event]
+"""A disk that is asked to commit (the first event), and responds once the test sets the second."""
 
 
 @pytest.fixture
 def slow_disk(connections: list[apsw.Connection], store: SqliteStore) -> SlowDisk:
     """The disk of ``store``. A test names it first: it sees what ``store`` opens."""
     del store
-    disk = SlowDisk(threading.Event(), threading.Event())
+    is_asked, responds = threading.Event(), threading.Event()
 
     def commit() -> bool:
-        disk.is_asked.set()
-        return not disk.responds.wait(30)
+        is_asked.set()
+        return not responds.wait(30)
 
     connections[-2].set_commit_hook(commit)
-    return disk
+    return is_asked, responds
 
 
 async def test_on_a_slow_disk_changes_are_refused_in_time_and_reads_succeed(
     slow_disk: SlowDisk, store: SqliteStore
 ) -> None:
+    is_asked, responds = slow_disk
     with impatient(store):
         first = asyncio.create_task(store.write(create_pet(BELLA)))
-        await eventually(slow_disk.is_asked.is_set)
+        await eventually(is_asked.is_set)
         started = time.monotonic()
         for _ in range(2):
             with pytest.raises(Unavailable, match="in time"):
@@ -310,7 +317,7 @@ async def test_on_a_slow_disk_changes_are_refused_in_time_and_reads_succeed(
         assert await count_pets(store) == 0
         with pytest.raises(Unavailable, match="in time"):
             await first
-    slow_disk.responds.set()
+    responds.set()
     await store.write(create_pet(NewPet("after", 1)))
     names = [row[1] for row in await store.read(select_pets(10))]
     assert "late" not in names
@@ -321,14 +328,15 @@ async def test_a_change_that_was_made_in_time_may_be_committed_after_its_deadlin
     slow_disk: SlowDisk, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the caller would be refused, and the change made all the same."""
+    is_asked, responds = slow_disk
     monkeypatch.setattr("petstore.databases.sqlite_commits._COMMIT_SECONDS", 60)
     with impatient(store):
         first = asyncio.create_task(store.write(create_pet(BELLA)))
-        await eventually(slow_disk.is_asked.is_set)
+        await eventually(is_asked.is_set)
         with pytest.raises(Unavailable, match="in time"):
             await store.write(create_pet(NewPet("late", 1)))  # its deadline is later
         assert not first.done()
-        slow_disk.responds.set()
+        responds.set()
         assert (await first).id == 1
 
 

@@ -4,6 +4,8 @@ import asyncio
 import fcntl
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
@@ -12,6 +14,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from petstore.databases.backups import back_up
 from petstore.databases.sqlite import SqliteStore
 from petstore.databases.sqlite_files import OpenFiles, process_text
 from petstore.errors import LostFiles, Unavailable
@@ -136,18 +139,18 @@ async def test_while_another_program_reads_a_deleted_wal_its_process_does_not_en
     store: SqliteStore, database: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     await store.write(create_pet(BELLA))
-    with impatient(store):
-        with IdleUser(database, reads=True) as other:
-            await store.write(create_pets(MANY))
-            delete(database, ("-wal",))
+    with IdleUser(database, reads=True) as other:
+        await store.write(create_pets(MANY))
+        delete(database, ("-wal",))
+        with impatient(store):
             for refused in (store.check(), store.write(create_pet(BELLA))):
                 reason = f"and process {other.pid} .* still reads the old one: let it end|in time$"
                 with pytest.raises(Unavailable, match=reason) as refusal:
                     await refused
                 assert not isinstance(refusal.value, LostFiles)
-            assert len(await store.read(select_pets(10))) == 10
-        with pytest.raises(LostFiles):
-            await store.check()
+        assert len(await store.read(select_pets(10))) == 10
+    with pytest.raises(LostFiles):
+        await store.check()
     assert await ids_without_log(database) == {*range(1, 1002)}
     assert len(caplog.records) == 1
 
@@ -171,10 +174,11 @@ async def test_a_deleted_wal_is_brought_to_the_database_when_the_store_closes(
 ) -> None:
     """Or when the other program that still reads it closes it."""
     await store.write(create_pet(BELLA))
-    with IdleUser(database, reads=reads) as other, impatient(store):
+    with IdleUser(database, reads=reads) as other:
         await store.write(create_pets(MANY))
         delete(database, ("-wal",))
-        await store.close()
+        with impatient(store):
+            await store.close()
         if reads:
             kept = f"{database} does not have all changes: process {other.pid} "
             assert caplog.messages[-1].startswith(kept)
@@ -322,3 +326,57 @@ async def test_a_process_is_reported_with_its_program() -> None:
     assert process_text(0) == "a process of another container"
     assert process_text(here) == f"process {here} ({program})"
     assert process_text(ended) == f"process {ended}"
+
+
+# What a backup and a restore read and leave
+
+
+RESTORE = """
+import os, sys
+from pathlib import Path
+from petstore.databases.backups import restore
+
+def end(*_):
+    {end}
+
+Path.replace = end
+restore(Path(sys.argv[1]), Path(sys.argv[2]), lambda *_: None)
+"""
+
+
+def test_the_wal_can_be_truncated_while_a_backup_is_checked(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    SqliteStore(database).migrate()
+    service = apsw.Connection(str(database))
+    service.execute("INSERT INTO pets (name, category_id) VALUES ('Bella', 1)")
+    sizes = []
+
+    def truncate_log(_: apsw.Cursor, sql: str, __: object) -> bool:
+        if "integrity_check" in sql:
+            service.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            sizes.append(Path(f"{database}-wal").stat().st_size)
+        return True
+
+    hooks = [lambda connection: connection.set_exec_trace(truncate_log)]
+    monkeypatch.setattr(apsw, "connection_hooks", hooks)
+    back_up(database, tmp_path / "backup.db", lambda *_: None)
+    service.close()
+    assert sizes == [0]
+
+
+@pytest.mark.parametrize(
+    "end", ["os.kill(os.getpid(), 9)", "raise OSError"], ids=["killed", "failed"]
+)
+def test_a_restore_that_ends_just_before_the_rename_keeps_all_acknowledged_changes(
+    database: Path, tmp_path: Path, end: str
+) -> None:
+    backup = tmp_path / "backup.db"
+    SqliteStore(database).migrate()
+    back_up(database, backup, lambda *_: None)
+    with EndlessWriter(database) as writer:
+        writer.wait_for(100)
+    code = RESTORE.format(end=end)
+    assert subprocess.run([sys.executable, "-c", code, backup, database], check=False).returncode
+    found = apsw.Connection(str(database)).execute("SELECT id FROM pets").fetchall()
+    assert {(pet_id,) for pet_id in writer.acknowledged} <= {*found}

@@ -114,7 +114,7 @@ async def test_text_and_numbers_are_read_as_written(store: Store) -> None:
         ]
 
 
-async def test_a_unit_gets_the_rows_of_each_statement(store: Store) -> None:
+async def test_a_unit_gets_the_rows_of_each_statement_and_may_have_none(store: Store) -> None:
     def unit() -> Unit[list[int]]:
         first = yield from create_pet(BELLA)
         second = yield from create_pet(BELLA)
@@ -124,8 +124,14 @@ async def test_a_unit_gets_the_rows_of_each_statement(store: Store) -> None:
         assert nothing == []
         return [first.id, second.id]
 
+    def empty() -> Unit[str]:
+        yield from ()
+        return "done"
+
     assert await store.write(unit()) == [1, 2]
     assert {pet.name for pet in await all_pets(store)} == {"Oskar"}
+    assert await store.write(empty()) == "done"
+    assert (await asyncio.gather(store.write(create_pet(BELLA)), store.write(empty())))[1] == "done"
 
 
 async def test_many_pets_are_added_in_order_in_few_round_trips(store: Store) -> None:
@@ -140,16 +146,6 @@ async def test_many_pets_are_added_in_order_in_few_round_trips(store: Store) -> 
     added = [(pet.id, pet.category_id, pet.name) for pet in await all_pets(store)]
     assert added == [(number, number, f"pet {number}") for number in range(1, 251)]
     assert names == ["insert_pets", "insert_pet_words", "insert_events"] * 3
-
-
-async def test_units_without_statements_succeed_alone_and_together(store: Store) -> None:
-    def unit() -> Unit[str]:
-        yield from ()
-        return "done"
-
-    assert await store.write(unit()) == "done"
-    _, done = await asyncio.gather(store.write(create_pet(BELLA)), store.write(unit()))
-    assert done == "done"
 
 
 async def test_other_stores_see_a_change_once_its_write_returns_and_none_is_lost(

@@ -1,134 +1,160 @@
-"""Requests, decisions and queries as ``/metrics`` has them."""
+"""Requests, decisions, queries and deliveries as ``/metrics`` has them."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+import re
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pytest
 
 from petstore import __version__
 from petstore.backends import create_limiter
+from petstore.clock import SECOND
 from petstore.databases.backups import note_backup
-from petstore.databases.contract import Statement, Unit
+from petstore.databases.contract import Duplicate, Statement, Store, Unit
 from petstore.databases.sqlite import SqliteStore
 from petstore.databases.sqlite_files import database_bytes
 from petstore.errors import NotFound, Unavailable
 from petstore.events.model import NewEvent
 from petstore.events.store import record
 from petstore.limits.decide import RateLimiter
-from petstore.observability.hooks import observed_store
-from petstore.observability.measured import Metrics, report_limiter
+from petstore.observability import metrics
+from petstore.observability.hooks import End, observed_store, watch
+from petstore.observability.measured import (
+    Metrics,
+    lag_meter,
+    report_attempts,
+    report_backlog,
+    report_limiter,
+)
+from petstore.observability.registry import Registry, SharedMetrics
 from petstore.settings import Settings
+from petstore.webhooks.deliveries import make_deliveries
+from petstore.webhooks.store import active_webhooks, take_leases
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
-from support.observed import (
-    ObservedService,
-    observed_service,
-    port_of,
-    read_from,
-    read_metrics,
-    registry_of_test,
-)
+from support.observed import observed_service, port_of, read_from, read_metrics, registry_of_test
 from support.postgres import PostgresServer, database_name
 from support.redis_server import RedisServer, redis_server
 from support.stores import do, open_store
 from support.waiting import eventually
+from support.webhooks import add_events, add_webhook, issue_key
 
 pytestmark = pytest.mark.anyio
 
-BAN_SOON: dict[str, Any] = {"ban_strikes": 1, "ban_grace_seconds": 0}
+LAG = "petstore_feed_lag_seconds"
+PET = {"name": "Bella", "categoryId": 1, "status": "available"}
 
 
-async def get_banned(service: ObservedService, headers: dict[str, str]) -> None:
-    """Send three requests with a key of one a minute: admitted, limited, banned."""
-    for status in (200, 429, 429):
-        service.clock.advance(1)
-        assert (await service.client.get("/v1/pets", headers=headers)).status_code == status
-
-
-async def test_requests_are_counted_by_operation_method_and_status(
+async def test_requests_queries_and_events_are_counted_by_name(
     database: Path, clock: ManualClock
 ) -> None:
     async with observed_service(database, clock) as service:
-        headers = await service.issue()
+        client, headers = service.client, await service.issue()
         for method, path in (
             ("GET", "/v1/pets"),
             ("GET", "/v1/pets"),
             ("HEAD", "/v1/pets"),
             ("GET", "/v1/pets?limit=0"),
         ):
-            await service.client.request(method, path, headers=headers)
+            await client.request(method, path, headers=headers)
+        for number in range(5):
+            await client.request(f"METHOD{number}", f"/v1/nothing/{number}")
+        for _ in range(2):
+            added = await client.post("/v1/pets", headers=headers, json=PET)
+            await client.get(added.headers["location"], headers=headers)
+        for status in (201, 409):
+            placed = await client.post("/v1/store/orders", headers=headers, json={"petId": 1})
+            assert placed.status_code == status
         samples = await service.metrics()
-    name = 'petstore_requests_total{method="%s",operation="listPets",status="%d"}'
-    assert samples[name % ("GET", 200)] == 2
-    assert samples[name % ("HEAD", 200)] == 1
-    assert samples[name % ("GET", 400)] == 1
+    assert samples[f'petstore_build_info{{version="{__version__}"}}'] == 1
+    name = 'petstore_requests_total{method="%s",operation="%s",status="%d"}'
+    assert samples[name % ("GET", "listPets", 200)] == 2
+    assert samples[name % ("HEAD", "listPets", 200)] == 1
+    assert samples[name % ("GET", "listPets", 400)] == 1
+    # Requests of any kind do not make new labels.
+    none = {each: count for each, count in samples.items() if 'operation="none",status' in each}
+    assert none == {name % ("other", "none", 401): 5}
     assert samples['petstore_request_duration_seconds_count{operation="listPets"}'] == 4
     assert samples['petstore_request_duration_seconds_bucket{le="+Inf",operation="listPets"}'] == 4
     assert samples['petstore_request_duration_seconds_sum{operation="listPets"}'] > 0
-
-
-async def test_the_running_version_is_reported(database: Path, clock: ManualClock) -> None:
-    async with observed_service(database, clock) as service:
-        assert (await service.metrics())[f'petstore_build_info{{version="{__version__}"}}'] == 1
-
-
-async def test_arbitrary_requests_do_not_create_new_labels(
-    database: Path, clock: ManualClock
-) -> None:
-    async with observed_service(database, clock) as service:
-        for n in range(5):
-            await service.client.request(f"METHOD{n}", f"/v1/nothing/{n}")
-        samples = await service.metrics()
-    requests = {name: value for name, value in samples.items() if "requests_total" in name}
-    assert requests == {
-        'petstore_requests_total{method="other",operation="none",status="401"}': 5,
-    }
-
-
-async def test_bans_are_counted(database: Path, clock: ManualClock) -> None:
-    async with observed_service(database, clock, anonymous_per_minute=1, **BAN_SOON) as service:
-        await get_banned(service, await service.issue(per_minute=1))
-        assert (await service.metrics())["petstore_bans_total"] == 1
-
-
-async def test_queries_are_timed_by_name_and_transactions_until_their_commit(
-    database: Path, clock: ManualClock
-) -> None:
-    async with observed_service(database, clock) as service:
-        headers = await service.issue()
-        pet = {"name": "Bella", "categoryId": 1}
-        added = await service.client.post("/v1/pets", headers=headers, json=pet)
-        for _ in range(2):
-            await service.client.get(added.headers["location"], headers=headers)
-        samples = await service.metrics()
     queries = 'petstore_query_duration_seconds_%s{query="%s"}'
-    assert samples[queries % ("count", "insert_pet")] == 1
+    assert samples[queries % ("count", "insert_pet")] == 2
     assert samples[queries % ("count", "select_pet")] == 2
     assert 0 < samples[queries % ("sum", "select_pet")] < 60  # seconds
     assert samples["petstore_transaction_duration_seconds_count"] >= 1
     assert samples["petstore_database_errors_total"] == 0
+    written = {each: count for each, count in samples.items() if "events_written" in each}
+    assert written == {
+        f'petstore_events_written_total{{type="{kind}"}}': count
+        for kind, count in {
+            "key.created": 1,
+            "pet.created": 2,
+            "order.placed": 1,
+            "pet.updated": 1,
+        }.items()
+    }
+    assert samples[LAG] == 0
 
 
-async def test_database_failures_are_counted(database: Path) -> None:
+def test_each_statement_of_a_unit_is_noted(database: Path) -> None:
+    seen: list[str] = []
+
+    def begin(statement: Statement) -> End:
+        seen.append(statement.sql)
+        return lambda _: seen.append("done")
+
+    def unit() -> Unit[str]:
+        rows = yield Statement("one")
+        try:
+            yield Statement("two")
+        except Duplicate:
+            rows += yield Statement("three")
+        return str(rows)
+
+    running = watch(unit(), begin)
+    assert next(running).sql == "one"
+    assert running.send([(1,)]).sql == "two"
+    assert running.throw(Duplicate()).sql == "three"
+    with pytest.raises(StopIteration, match=r"\[\(1,\), \(3,\)\]"):
+        running.send([(3,)])
+    assert seen == ["one", "done", "two", "done", "three", "done"]
+    store = SqliteStore(database)
+    assert observed_store(store, ()) is store  # without observers nothing is in between
+
+
+async def test_failures_of_the_database_are_counted_and_events_rolled_back_are_not(
+    database: Path,
+) -> None:
+    def told(error: Exception | None = None) -> Unit[None]:
+        yield record(0, NewEvent("pet.created", "pet/1", {}))
+        if error is not None:
+            raise error
+
     async with open_store(database) as store:
         with registry_of_test() as registry:
-            timed = observed_store(store, [Metrics(registry, Settings())])
+            measured = observed_store(store, [Metrics(registry, Settings())])
+            with pytest.raises(NotFound):
+                await measured.write(told(NotFound("no such pet")))
+            await measured.write(told())
             away = database.with_suffix(".away")
             database.rename(away)
             with pytest.raises(Unavailable):
-                await timed.write(do("SELECT 1"))
+                await measured.write(do("SELECT 1"))
             away.rename(database)
             await store.close()
             with pytest.raises(Unavailable):
-                await timed.read(Statement("SELECT 1"))
+                await measured.read(Statement("SELECT 1"))
             await store.open()
             async with read_from(registry) as samples:
                 assert samples["petstore_database_errors_total"] == 2
+                assert samples['petstore_events_written_total{type="pet.created"}'] == 1
 
 
 async def test_the_disk_and_the_last_backup_are_reported(
@@ -155,6 +181,9 @@ def test_the_size_of_a_database_without_a_wal_is_reported(database: Path) -> Non
     assert database_bytes(database) == 5
 
 
+# Decisions about limits
+
+
 ReadSample: TypeAlias = Callable[[str], Awaitable[float]]
 
 
@@ -178,6 +207,17 @@ async def measured_limiter(
                 await limiter.close()
 
 
+async def test_bans_are_counted(database: Path, clock: ManualClock) -> None:
+    async with observed_service(
+        database, clock, anonymous_per_minute=1, ban_strikes=1, ban_grace_seconds=0
+    ) as service:
+        headers = await service.issue(per_minute=1)
+        for status in (200, 429, 429):  # admitted, limited, banned
+            clock.advance(1)
+            assert (await service.client.get("/v1/pets", headers=headers)).status_code == status
+        assert (await service.metrics())["petstore_bans_total"] == 1
+
+
 async def test_a_ban_in_redis_is_counted_once(database: Path, clock: ManualClock) -> None:
     with redis_server() as redis:
         async with measured_limiter(database, redis, clock) as (limiter, store, sample):
@@ -196,77 +236,26 @@ async def test_a_ban_in_redis_is_counted_once(database: Path, clock: ManualClock
 async def test_a_fallback_without_redis_is_reported_and_counted(
     database: Path, clock: ManualClock
 ) -> None:
+    """Whether a request or the heartbeat of the connection notices first."""
     with redis_server() as redis:
         async with measured_limiter(database, redis, clock) as (limiter, store, sample):
             key = await issue_stored(store, clock)
             await limiter.take(key)
             assert await sample("limiter_fallback_workers") == 0
-            redis.kill()
-            await limiter.take(key)
-            await limiter.heartbeat()
-            assert await sample("limiter_fallback_workers") == 1
-            assert await sample("limiter_fallbacks_total") == 1
-            redis.start()
-            await limiter.heartbeat()
-            assert await sample("limiter_fallback_workers") == 0
-            assert await sample("limiter_fallbacks_total") == 1
+            for fallbacks in (1, 2):
+                redis.kill()
+                if fallbacks == 1:
+                    await limiter.take(key)
+                await limiter.heartbeat()
+                assert await sample("limiter_fallback_workers") == 1
+                assert await sample("limiter_fallbacks_total") == fallbacks
+                redis.start()
+                await limiter.heartbeat()
+                assert await sample("limiter_fallback_workers") == 0
+                assert await sample("limiter_fallbacks_total") == fallbacks
 
 
-async def test_a_failed_heartbeat_counts_as_a_fallback(database: Path, clock: ManualClock) -> None:
-    with redis_server() as redis:
-        async with measured_limiter(database, redis, clock) as (limiter, _, sample):
-            redis.kill()
-            await limiter.heartbeat()
-            assert await sample("limiter_fallback_workers") == 1
-
-
-WRITTEN = 'petstore_events_written_total{type="%s"}'
-LAG = "petstore_feed_lag_seconds"
-PET = {"name": "Bella", "categoryId": 1, "status": "available"}
-PUBLISHER_LOCK = 0x45564E54
-
-
-def told(event: Statement, error: Exception | None = None) -> Unit[None]:
-    """Record an event, and then perhaps fail."""
-    yield event
-    if error is not None:
-        raise error
-
-
-async def add_pet(service: ObservedService, headers: dict[str, str]) -> None:
-    response = await service.client.post("/v1/pets", headers=headers, json=PET)
-    assert response.status_code == 201
-
-
-async def test_committed_events_are_counted_by_type(database: Path, clock: ManualClock) -> None:
-    async with observed_service(database, clock) as service:
-        headers = await service.issue()
-        for _ in range(2):
-            await add_pet(service, headers)
-        for status in (201, 409):
-            order = {"petId": 1}
-            placed = await service.client.post("/v1/store/orders", headers=headers, json=order)
-            assert placed.status_code == status
-        samples = await service.metrics()
-    counted = {name: value for name, value in samples.items() if "events_written" in name}
-    assert counted == {
-        WRITTEN % "key.created": 1,
-        WRITTEN % "pet.created": 2,
-        WRITTEN % "order.placed": 1,
-        WRITTEN % "pet.updated": 1,
-    }
-
-
-async def test_an_event_that_was_rolled_back_is_not_counted(database: Path) -> None:
-    event = record(0, NewEvent("pet.created", "pet/1", {}))
-    async with open_store(database) as store:
-        with registry_of_test() as registry:
-            measured = observed_store(store, [Metrics(registry, Settings())])
-            with pytest.raises(NotFound):
-                await measured.write(told(event, NotFound("no such pet")))
-            await measured.write(told(event))
-            async with read_from(registry) as samples:
-                assert samples[WRITTEN % "pet.created"] == 1
+# The feed
 
 
 async def test_a_waiting_long_poll_is_counted_but_not_timed(
@@ -293,12 +282,6 @@ async def test_a_waiting_long_poll_is_counted_but_not_timed(
     assert samples['petstore_request_duration_seconds_sum{operation="listEvents"}'] < seconds - 0.5
 
 
-async def test_events_in_sqlite_have_no_publication_lag(database: Path, clock: ManualClock) -> None:
-    async with observed_service(database, clock) as service:
-        await add_pet(service, await service.issue())
-        assert (await service.metrics())[LAG] == 0
-
-
 async def test_the_feed_lag_is_the_age_of_the_oldest_unpublished_event(
     postgres: PostgresServer, postgres_url: str, clock: ManualClock
 ) -> None:
@@ -311,11 +294,142 @@ async def test_the_feed_lag_is_the_age_of_the_oldest_unpublished_event(
             return (await service.metrics())[LAG] == 0
 
         headers = await service.issue()
-        lock = f"SELECT pg_advisory_xact_lock({PUBLISHER_LOCK})"
-        with postgres.transaction(database_name(postgres_url), lock):
-            await add_pet(service, headers)
-            clock.advance(12)
-            await add_pet(service, headers)
-            clock.advance(3)
+        publisher_lock = f"SELECT pg_advisory_xact_lock({0x45564E54})"
+        with postgres.transaction(database_name(postgres_url), publisher_lock):
+            for seconds in (12, 3):
+                added = await service.client.post("/v1/pets", headers=headers, json=PET)
+                assert added.status_code == 201
+                clock.advance(seconds)
             await eventually(is_late)
         await eventually(is_on_time)
+
+
+# Deliveries
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[Registry]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield Registry(SharedMetrics(listener, tmp_path), "1.2.3", serves=False)
+
+
+async def lines(registry: Registry) -> list[str]:
+    return (await registry.exposition())[1].decode().splitlines()
+
+
+async def test_attempts_are_counted_by_outcome(registry: Registry) -> None:
+    note_attempt = report_attempts(registry)
+    for state in ("succeeded", "succeeded", "pending", "failed"):
+        note_attempt(state, 0.02)
+    assert {
+        'petstore_deliveries_total{outcome="succeeded"} 2.0',
+        'petstore_deliveries_total{outcome="failed"} 1.0',
+        'petstore_deliveries_total{outcome="abandoned"} 1.0',
+        'petstore_delivery_duration_seconds_bucket{le="0.01"} 0.0',
+        'petstore_delivery_duration_seconds_bucket{le="0.025"} 4.0',
+        "petstore_workers 0.0",
+    } <= {*await lines(registry)}
+
+
+@pytest.mark.each_database
+async def test_the_age_of_the_oldest_undelivered_event_and_disabled_webhooks_are_reported(
+    registry: Registry, store: Store, clock: ManualClock
+) -> None:
+    report_backlog(registry, store, "production", clock)
+    (measure,) = registry.periodic_tasks
+    await measure.action()
+    assert "petstore_oldest_delivery_seconds 0.0" in await lines(registry)
+
+    await add_webhook(store, await issue_key(store))
+    await add_events(store, [clock() - 90 * SECOND, clock() - 80 * SECOND])
+    await measure.action()
+    assert "petstore_oldest_delivery_seconds 0.0" in await lines(registry)
+    await store.write(do("UPDATE webhooks SET position = 0"))  # as if no process had seen them
+    await measure.action()
+    assert "petstore_oldest_delivery_seconds 90.0" in await lines(registry)
+
+    webhooks = await active_webhooks(store, "production", clock())
+    await store.write(take_leases("me", webhooks, clock()))
+    await store.write(make_deliveries("me", webhooks, 2, clock()))
+    clock.advance(70)
+    await measure.action()
+    assert "petstore_oldest_delivery_seconds 70.0" in await lines(registry)
+    assert "petstore_webhooks_disabled 0.0" in await lines(registry)
+
+    await store.write(do("UPDATE webhooks SET enabled = 0, disabled_reason = 'failing'"))
+    await measure.action()
+    assert "petstore_webhooks_disabled 1.0" in await lines(registry)
+
+
+async def test_the_age_grows_while_the_database_cannot_be_read(
+    registry: Registry, store: Store, clock: ManualClock
+) -> None:
+    report_backlog(registry, store, "production", clock)
+    (measure,) = registry.periodic_tasks
+    await measure.action()
+    await store.close()
+    clock.advance(60)
+    with pytest.raises(Unavailable):
+        await measure.action()
+    assert "petstore_oldest_delivery_seconds 60.0" in await lines(registry)
+    await store.open()
+    await measure.action()
+    assert "petstore_oldest_delivery_seconds 0.0" in await lines(registry)
+
+
+# How metrics are called, and the process
+
+
+DASHBOARD = json.loads((Path(__file__).parents[2] / "deploy/grafana-dashboard.json").read_text())
+ENDINGS = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
+
+
+def test_values_are_counted_in_buckets_by_their_upper_bounds() -> None:
+    sample = metrics.LAG.zero()
+    for value in (0.001, 0.002, 0.25, 1000):
+        metrics.observe(sample, metrics.LAG, value)
+    assert sample == [1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 1, 1000.253]
+
+
+def test_the_dashboard_queries_every_metric_and_no_other_and_its_panels_fit_the_grid() -> None:
+    exposed = {f"{metric.name}{end}" for metric in metrics.METRICS for end in ENDINGS[metric.kind]}
+    panels = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
+    queries = [target["expr"] for panel in panels for target in panel["targets"]]
+    queries += [
+        variable["query"]["query"]
+        for variable in DASHBOARD["templating"]["list"]
+        if variable["type"] == "query"
+    ]
+    queried = {name for query in queries for name in re.findall(r"(?:petstore|process)_\w+", query)}
+    assert queried - exposed == set()
+    assert {name for name in exposed if not re.search(r"_(bucket|count|sum)$", name)} <= queried
+    labels = {name for query in queries for name in re.findall(r"(\w+)=~?\"", query)}
+    for names in re.findall(r"(?:by|on|group_left) \(([\w, ]+)\)", " ".join(queries)):
+        labels |= set(names.split(", "))
+    assert labels <= {"job", "instance", "le"}.union(*(metric.labels for metric in metrics.METRICS))
+    for query in queries:
+        assert query.count("(") == query.count(")")
+        assert query.count("{") == query.count("}")
+    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
+    for panel in DASHBOARD["panels"]:
+        position = panel["gridPos"]
+        assert 0 <= position["x"] < position["x"] + position["w"] <= 24, panel["title"]
+
+
+async def test_a_slow_iteration_of_the_event_loop_is_measured() -> None:
+    sample, moments = metrics.LAG.zero(), iter((0.0, 0.1, 0.5))
+    measure_lag = lag_meter(sample, lambda: next(moments))
+    for _ in range(3):
+        await measure_lag()
+    assert sample == [2, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, pytest.approx(0.3)]
+
+
+async def test_the_process_metrics_have_the_standard_prometheus_names() -> None:
+    with registry_of_test(worker_id=3) as registry:
+        async with read_from(registry) as samples:
+            labels = '{worker="3"}'
+            assert time.time() - 20 < samples[f"process_start_time_seconds{labels}"] < time.time()
+            assert 0 < samples[f"process_cpu_seconds_total{labels}"] <= time.process_time()
+            assert 10**6 < samples[f"process_resident_memory_bytes{labels}"] < 10**10
+            assert 3 < samples[f"process_open_fds{labels}"] < samples[f"process_max_fds{labels}"]
+            assert samples['petstore_event_loop_lag_seconds_bucket{le="+Inf"}'] >= 0

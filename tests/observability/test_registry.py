@@ -1,18 +1,29 @@
-"""The samples of several workers, written to files and added up."""
+"""The samples of several workers, written to files and added up, and ``/metrics`` over HTTP."""
 
 import asyncio
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 
 from petstore.observability import registry as registry_module
 from petstore.observability.metrics import BANS, TRANSACTIONS, observe
 from petstore.observability.registry import Registry
-from support.observed import Samples, port_of, read_from, read_metrics, registry_of_test
+from support.manual_clock import ManualClock
+from support.observed import (
+    Samples,
+    observed_service,
+    port_of,
+    read_from,
+    read_metrics,
+    registry_of_test,
+)
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -73,20 +84,15 @@ async def test_the_gauges_of_a_stopped_worker_disappear_at_once(tmp_path: Path) 
             assert 'process_start_time_seconds{worker="1"}' not in samples
 
 
-@pytest.mark.parametrize("is_killed", [False, True])
-async def test_only_a_worker_that_ended_without_a_clean_stop_has_crashed(
-    tmp_path: Path, *, is_killed: bool
-) -> None:
-    with registry_of_test(folder=tmp_path) as registry:
-        async with read_from(registry) as samples:
-            assert samples["petstore_worker_crashes_total"] == 0
-            left = (tmp_path / "0").read_bytes()
-    if is_killed:  # so it wrote nothing more
-        (tmp_path / "0").write_bytes(left)
-    with registry_of_test(folder=tmp_path) as registry:
-        async with read_from(registry) as samples:
-            assert samples["petstore_worker_crashes_total"] == is_killed
-            assert samples["petstore_workers"] == 1
+async def test_only_a_worker_that_ended_without_a_clean_stop_has_crashed(tmp_path: Path) -> None:
+    for crashes, is_killed in ((0, False), (0, True), (1, False)):
+        with registry_of_test(folder=tmp_path) as registry:
+            async with read_from(registry) as samples:
+                assert samples["petstore_worker_crashes_total"] == crashes
+                assert samples["petstore_workers"] == 1
+                left = (tmp_path / "0").read_bytes()
+        if is_killed:  # so it wrote nothing more
+            (tmp_path / "0").write_bytes(left)
 
 
 async def test_a_worker_that_stops_during_a_write_has_not_crashed(
@@ -111,3 +117,43 @@ async def test_a_worker_that_stops_during_a_write_has_not_crashed(
     with registry_of_test(folder=tmp_path) as registry:
         async with read_from(registry) as samples:
             assert samples["petstore_worker_crashes_total"] == 0
+
+
+async def test_metrics_are_at_their_path_alone_and_invalid_requests_do_no_harm(
+    database: Path, clock: ManualClock
+) -> None:
+    http = "GET /metrics HTTP/1.1\r\nHost: petstore\r\n"
+    async with observed_service(database, clock) as service, httpx.AsyncClient() as other:
+        address = f"http://127.0.0.1:{service.metrics_port}"
+        assert (await other.get(f"{address}/")).status_code == 404
+        assert (await other.post(f"{address}/metrics")).status_code == 404
+        response = await other.get(f"{address}/metrics?name=x")
+        assert response.headers["content-type"].startswith("text/plain; version=")
+        for sent, answer in (
+            ("", b""),
+            ("GET /metr", b""),
+            (http, b""),
+            (f"{http}X: {'x' * 17000}\r\n\r\n", b"HTTP/1.1 431"),
+            ("\0\r\n\r\n", b"HTTP/1.1 400"),
+        ):
+            reader, writer = await asyncio.open_connection("127.0.0.1", service.metrics_port)
+            writer.write(sent.encode())
+            writer.write_eof()
+            assert (await reader.read())[:12] == answer, sent
+            writer.close()
+            assert (await service.metrics())["petstore_workers"] == 1
+
+
+async def test_unreadable_metrics_do_not_affect_the_service(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    folder = tmp_path / "metrics"
+    folder.mkdir()
+    with registry_of_test(folder=folder) as registry:
+        async with registry.running():
+            shutil.rmtree(folder)
+            async with httpx.AsyncClient() as client:
+                response = await client.get(f"http://127.0.0.1:{port_of(registry)}/metrics")
+            assert response.status_code == 500
+            await eventually(lambda: "metrics not published" in caplog.text)
+    assert "cannot report the metrics" in caplog.text

@@ -1,5 +1,6 @@
 """Traces of requests, as a collector receives them."""
 
+import asyncio
 import logging
 import sys
 from collections.abc import Callable, Iterator
@@ -18,7 +19,6 @@ from support.manual_clock import ManualClock
 from support.observed import Collector, ObservedService, attributes, collecting, observed_service
 from support.postgres import PostgresServer
 from support.process import StartServer, free_port
-from support.redis_server import redis_server
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -41,8 +41,12 @@ def collector() -> Iterator[Collector]:
         yield collector
 
 
-def server_span(collector: Collector) -> Span:
-    (span,) = [span for span in collector.spans if span.kind == Span.SPAN_KIND_SERVER]
+def span_of(collector: Collector, request_id: str) -> Span:
+    (span,) = [
+        each
+        for each in collector.spans
+        if attributes(each).get("petstore.request_id") == request_id
+    ]
     return span
 
 
@@ -50,6 +54,11 @@ def parts_of(collector: Collector, span: Span) -> list[Span]:
     """Return the spans within a span, in the order in which they began."""
     parts = [part for part in collector.spans if part.parent_span_id == span.span_id]
     return sorted(parts, key=lambda part: part.start_time_unix_nano)
+
+
+def resource_of(collector: Collector) -> dict[str, str]:
+    resource = collector.requests[0].resource_spans[0].resource
+    return {pair.key: pair.value.string_value for pair in resource.attributes}
 
 
 Observed: TypeAlias = Callable[[], AbstractAsyncContextManager[ObservedService]]
@@ -64,23 +73,31 @@ async def test_a_request_is_a_span_with_the_http_semantic_conventions(
     observed: Observed, collector: Collector
 ) -> None:
     async with observed() as service:
-        headers = await service.issue() | {"X-Request-Id": "wanted"}
-        await service.client.get("/v1/pets/77?api_key=hidden", headers=headers)
-    span = server_span(collector)
+        send, headers = service.client.request, await service.issue()
+        for method, path, name in (
+            ("GET", "/v1/pets/77?api_key=hidden", "absent"),
+            ("FETCH", "/v1/nothing", "unknown"),
+            ("GET", "/readyz", "check"),
+        ):
+            await send(method, path, headers=headers | {"X-Request-Id": name})
+    span = span_of(collector, "absent")
     assert span.name == "GET /v1/pets/{petId}"
+    assert span.kind == Span.SPAN_KIND_SERVER
     assert attributes(span) == {
         "http.request.method": "GET",
         "http.route": "/v1/pets/{petId}",
         "http.response.status_code": 404,
         "url.scheme": "http",
-        "petstore.request_id": "wanted",
+        "petstore.request_id": "absent",
     }
     assert span.status.code == Status.STATUS_CODE_UNSET
     assert span.parent_span_id == b""
-    ((resource,),) = (
-        [each.resource for each in request.resource_spans] for request in collector.requests
-    )
-    named = {pair.key: pair.value.string_value for pair in resource.attributes}
+    unknown = span_of(collector, "unknown")
+    assert unknown.name == "HTTP"
+    assert attributes(unknown)["http.request.method"] == "_OTHER"
+    assert "http.route" not in attributes(unknown)
+    assert parts_of(collector, span_of(collector, "check")) == []
+    named = resource_of(collector)
     assert (named["service.name"], named["service.version"]) == ("petstore", __version__)
 
 
@@ -90,101 +107,70 @@ async def test_the_environment_names_the_service(
     monkeypatch.setenv("OTEL_SERVICE_NAME", "shop")
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.version=7,deployment=blue")
     async with observed() as service:
-        await service.client.get("/v1/pets/77", headers=await service.issue())
-    resource = collector.requests[0].resource_spans[0].resource
-    named = {pair.key: pair.value.string_value for pair in resource.attributes}
-    assert (
-        named.items()
-        >= {
-            "service.name": "shop",
-            "service.version": "7",
-            "deployment": "blue",
-        }.items()
-    )
+        await service.client.get("/healthz")
+    named = {"service.name": "shop", "service.version": "7", "deployment": "blue"}
+    assert resource_of(collector).items() >= named.items()
 
 
-async def test_a_trace_contains_no_token_and_no_query(
+async def test_a_request_continues_the_trace_of_its_client_if_that_is_valid_and_sampled(
     observed: Observed, collector: Collector
 ) -> None:
+    valid = f"00-{TRACE}-{PARENT}-01"
     async with observed() as service:
-        headers = await service.issue()
-        pet = {"name": "Bella", "categoryId": 1}
-        await service.client.post("/v1/pets?a=hidden", headers=headers, json=pet)
-        await service.client.get(f"/v1/{headers['Authorization'][7:]}?a=hidden", headers=headers)
-    sent = b"".join(request.SerializeToString() for request in collector.requests)
-    assert b"createPet" not in sent  # the route is
-    assert b"/v1/pets" in sent
-    for secret in (headers["Authorization"][7:].encode(), b"hidden", b"Bella"):
-        assert secret not in sent
-
-
-async def test_a_request_continues_the_trace_of_its_client(
-    observed: Observed, collector: Collector
-) -> None:
-    async with observed() as service:
-        headers = {"traceparent": f"00-{TRACE}-{PARENT}-01", "tracestate": "shop=1"}
-        await service.client.get("/healthz", headers=headers)
-    span = server_span(collector)
+        for name, parents in (
+            ("valid", [valid]),
+            ("nonsense", ["nonsense"]),
+            ("two", [valid, valid]),
+            ("binary", ["\xff"]),
+            ("unsampled", [f"00-{TRACE}-{PARENT}-00"]),
+        ):
+            headers = [(b"traceparent", parent.encode("latin-1")) for parent in parents]
+            headers += [(b"tracestate", b"shop=1"), (b"x-request-id", name.encode())]
+            response = await service.client.get("/healthz", headers=headers)
+            assert response.status_code == 200
+    assert len(collector.spans) == 4  # none of them is unsampled
+    span = span_of(collector, "valid")
     assert span.name == "GET /healthz"
     assert (span.trace_id.hex(), span.parent_span_id.hex()) == (TRACE, PARENT)
     assert span.trace_state == "shop=1"
+    for name in ("nonsense", "two", "binary"):
+        assert span_of(collector, name).trace_id.hex() != TRACE
 
 
-@pytest.mark.parametrize(
-    "parents",
-    [["nonsense"], [f"00-{TRACE}-{PARENT}-01", f"00-{TRACE}-{PARENT}-01"], ["\xff"]],
-)
-async def test_an_invalid_traceparent_starts_a_new_trace(
-    observed: Observed, collector: Collector, parents: list[str]
-) -> None:
-    async with observed() as service:
-        headers = [(b"traceparent", parent.encode("latin-1")) for parent in parents]
-        await service.client.get("/healthz", headers=headers)
-    assert server_span(collector).trace_id.hex() != TRACE
-
-
-async def test_an_unsampled_traceparent_is_not_traced(
+async def test_reads_and_writes_are_child_spans_of_their_request_without_token_or_query(
     observed: Observed, collector: Collector
 ) -> None:
-    async with observed() as service:
-        headers = await service.issue() | {"traceparent": f"00-{TRACE}-{PARENT}-00"}
-        response = await service.client.get("/v1/pets", headers=headers)
-        assert response.status_code == 200
-    assert collector.spans == []
-
-
-async def test_reads_and_writes_are_child_spans_of_their_request(
-    observed: Observed, collector: Collector
-) -> None:
+    pet = {"name": "Bella", "categoryId": 1}
     async with observed() as service:
         headers = await service.issue()
-        pet = {"name": "Bella", "categoryId": 1}
-        added = await service.client.post("/v1/pets", headers=headers, json=pet)
-        assert added.status_code == 201
-    span = server_span(collector)
-    *reads, write = parts_of(collector, span)
-    queries = [*reads, *parts_of(collector, write)]
-    assert (write.name, attributes(write)) == ("store write", {"db.system.name": "sqlite"})
-    assert [(query.name, attributes(query)) for query in queries] == [
-        (name, {"db.system.name": "sqlite", "db.query.summary": name})
-        for name in (
-            "select_key_by_digest",
-            "select_rate_limit",
-            "insert_pet",
-            "insert_pet_words",
-            "insert_events",
-        )
-    ]
+        token = headers["Authorization"][7:]
+
+        async def add(name: str) -> None:
+            named = headers | {"X-Request-Id": name}
+            added = await service.client.post("/v1/pets?a=hidden", headers=named, json=pet)
+            assert added.status_code == 201
+
+        await add("first")
+        await asyncio.gather(add("second"), add("third"))
+        await service.client.get(f"/v1/{token}?a=hidden", headers=headers)
+    inserts = ["insert_pet", "insert_pet_words", "insert_events"]
+    for name in ("first", "second", "third"):
+        *reads, write = parts_of(collector, span_of(collector, name))
+        assert (write.name, attributes(write)) == ("store write", {"db.system.name": "sqlite"})
+        queries = parts_of(collector, write)
+        assert [query.name for query in queries] == inserts
+        for query in (*reads, *queries):
+            expected = {"db.system.name": "sqlite", "db.query.summary": query.name}
+            assert attributes(query) == expected
+        first_reads = ["select_key_by_digest", "select_rate_limit"] if name == "first" else []
+        assert [read.name for read in reads] == first_reads
     # Background tasks belong to no trace.
-    assert len(collector.spans) == 2 + len(queries)
-
-
-async def test_a_check_of_the_database_is_not_a_span(
-    observed: Observed, collector: Collector
-) -> None:
-    async with observed() as service:
-        assert (await service.client.get("/readyz")).status_code == 200
-    assert [span.name for span in collector.spans] == ["GET /readyz"]
+    assert len(collector.spans) == 4 + 2 + 3 * 4
+    sent = b"".join(request.SerializeToString() for request in collector.requests)
+    assert b"createPet" not in sent  # the route is
+    assert b"/v1/pets" in sent
+    for secret in (token.encode(), b"hidden", b"Bella"):
+        assert secret not in sent
 
 
 async def test_a_failing_database_marks_both_spans_as_errors(
@@ -205,15 +191,6 @@ async def test_a_failing_database_marks_both_spans_as_errors(
         "error.type": "service_unavailable",
     }
     assert span.status.code == part.status.code == Status.STATUS_CODE_ERROR
-
-
-async def test_an_unknown_method_is_not_recorded(observed: Observed, collector: Collector) -> None:
-    async with observed() as service:
-        await service.client.request("FETCH", "/v1/nothing")
-    span = server_span(collector)
-    assert span.name == "HTTP"
-    assert attributes(span)["http.request.method"] == "_OTHER"
-    assert "http.route" not in attributes(span)
 
 
 async def test_without_a_collector_requests_succeed_and_the_log_says_so_once(
@@ -238,14 +215,12 @@ def test_a_running_service_exports_traces_until_it_stops(
     postgres: PostgresServer, start: StartServer, collector: Collector
 ) -> None:
     url = postgres.new_store()
-    with redis_server() as redis:
-        options = ("--database", url, "--redis", redis.url)
-        service = start(*options, "--trace-endpoint", collector.endpoint)
-        service.database = url
-        headers = {"Authorization": f"Bearer {service.issue()}"}
-        response = httpx.get(f"{service.url}/v1/categories", headers=headers)
-        assert response.status_code == 200
-        assert service.stop() == 0
+    service = start("--database", url, "--trace-endpoint", collector.endpoint)
+    service.database = url
+    headers = {"Authorization": f"Bearer {service.issue()}"}
+    response = httpx.get(f"{service.url}/v1/categories", headers=headers)
+    assert response.status_code == 200
+    assert service.stop() == 0
     (span,) = [span for span in collector.spans if span.name == "GET /v1/categories"]
     assert f'"trace":"{span.trace_id.hex()}"' in service.log_path.read_text()
     named_parts = {

@@ -140,7 +140,7 @@ def _select(column: str, types: str, is_by: bool, newest_first: bool) -> str:  #
     start, end, until = ("?2", "?1", above) if newest_first else ("?1", "?2", below)
     wanted = f"type IN ({types}) AND (key_id IS NULL OR key_id IN (?4, ?5))"
     if is_by:
-        wanted += " AND actor = ?7"
+        wanted += " AND actor || '' = ?7"  # so that no index is searched by it
     if not column:
         order = " DESC" if newest_first else ""
         return (
