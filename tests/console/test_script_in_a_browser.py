@@ -241,9 +241,7 @@ def test_the_input_is_kept_without_a_network(clerk: Clerk) -> None:
     expect(clerk.page.locator(".notice")).to_contain_text("Offline")
 
 
-def test_signing_out_in_another_tab_keeps_the_input_and_leads_a_list_to_sign_in(
-    arrive: Arrive,
-) -> None:
+def test_signing_out_in_another_tab_keeps_the_input(arrive: Arrive) -> None:
     clerk = arrive()
     typing, leaving = clerk.page.context.new_page(), clerk.page.context.new_page()
     typing.goto(f"{clerk.shop.url}/console/pets/new")
@@ -359,8 +357,8 @@ def test_parts_of_a_page_refresh_unless_they_are_in_use(arrive: Arrive) -> None:
     expect(page.locator("#two > p")).to_have_text("3")
 
 
-def test_keyboard_shortcuts_navigate_the_console(clerk: Clerk) -> None:
-    page = clerk.page
+def test_keyboard_shortcuts_navigate_the_console_until_they_are_turned_off(arrive: Arrive) -> None:
+    page = (clerk := arrive()).page
     clerk.open("/pets")
     search, dialog = page.locator("[role=search] input").first, page.locator("dialog#help")
     page.keyboard.press("/")
@@ -384,6 +382,16 @@ def test_keyboard_shortcuts_navigate_the_console(clerk: Clerk) -> None:
     press(page, "g", "a")
     expect(page).to_have_url(f"{clerk.shop.url}/console/pets")
 
+    clerk.open("/help")
+    page.get_by_label("Use shortcuts of a single key").uncheck()
+    clerk.open("/pets")
+    page.keyboard.press("?")
+    page.keyboard.press("n")
+    expect(dialog).to_be_hidden()
+    page.get_by_role("link", name="Help").click()
+    expect(dialog).to_be_visible()
+    expect(page.get_by_label("Use shortcuts of a single key")).not_to_be_checked()
+
 
 def test_a_scanner_presses_no_shortcuts_and_escape_closes_a_confirmation(clerk: Clerk) -> None:
     page, pet = clerk.page, clerk.pet()
@@ -400,19 +408,6 @@ def test_a_scanner_presses_no_shortcuts_and_escape_closes_a_confirmation(clerk: 
     expect(page.locator(".confirm[open]")).to_have_count(0)
     expect(delete).to_be_focused()
     expect(page).to_have_url(f"{clerk.shop.url}/console/pets/{pet['id']}")
-
-
-def test_shortcuts_can_be_turned_off_permanently(arrive: Arrive) -> None:
-    page = (clerk := arrive()).page
-    clerk.open("/help")
-    page.get_by_label("Use shortcuts of a single key").uncheck()
-    clerk.open("/pets")
-    page.keyboard.press("?")
-    page.keyboard.press("n")
-    expect(page.locator("dialog#help")).to_be_hidden()
-    page.get_by_role("link", name="Help").click()
-    expect(page.locator("dialog#help")).to_be_visible()
-    expect(page.get_by_label("Use shortcuts of a single key")).not_to_be_checked()
 
 
 # Several pets selected in a list

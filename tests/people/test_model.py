@@ -6,9 +6,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from petstore.clock import DAY, HOUR, MINUTE
 from petstore.errors import BeyondOwnRights
 from petstore.keys.model import ROLES, SCOPES, Caller, Role
-from petstore.people.model import PersonCreate, PersonPatch, check_role, known_browser
+from petstore.people.model import PersonCreate, PersonPatch, check_role, expiry, known_browser
 
 ADMIN = Caller(
     "admin", "pro", scopes=frozenset(SCOPES), id=1, environment="production", created_at=0
@@ -93,3 +94,14 @@ def test_a_browser_remembers_the_last_eight_who_signed_in_with_it() -> None:
     assert [again.knows(each) for each in credentials] == [False] + [True] * 8
     for forged in ("x", "A" * 22, f"{'A' * 22}.{'0' * 24}", browser.cookie + "\n"):
         assert not known_browser(forged).knows(credentials[1])
+
+
+@pytest.mark.parametrize(
+    ("stays", "idle", "longest"), [(False, MINUTE * 30, HOUR * 12), (True, DAY * 30, DAY * 180)]
+)
+def test_a_use_extends_a_session_up_to_its_longest_life(
+    *, stays: bool, idle: int, longest: int
+) -> None:
+    assert expiry(7, 7, stays=stays) == 7 + idle
+    assert expiry(7, 7 + longest - idle, stays=stays) == 7 + longest
+    assert expiry(7, 8 + longest - idle, stays=stays) == 7 + longest

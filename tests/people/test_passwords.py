@@ -21,9 +21,6 @@ def passwords() -> Passwords:
     return Passwords(CHEAP)
 
 
-# What is a password
-
-
 @pytest.mark.parametrize("password", ["", "x" * 9, "x" * 201, "a\N{COMBINING ACUTE ACCENT}" * 9])
 async def test_a_password_of_wrong_length_is_refused(passwords: Passwords, password: str) -> None:
     with pytest.raises(InvalidBody, match=r"^password: expected 10 to 200 characters$"):
@@ -63,9 +60,6 @@ async def test_accents_may_be_composed_or_not(passwords: Passwords) -> None:
     for typed_first, typed_then in ((composed, apart), (apart, composed)):
         known = await passwords.hash(typed_first)
         assert await passwords.verify(typed_then, known)
-
-
-# How it is hashed
 
 
 async def test_a_hash_is_argon2id_with_the_defaults_of_the_library() -> None:
