@@ -76,14 +76,13 @@ async def test_a_person_can_be_changed_and_each_change_is_an_event(
 ) -> None:
     created = (await send("POST", "/people", json=GRACE)).json()
     expected = {name: value for name, value in created.items() if name != "invitation"}
-    told = [("person.created", expected, None), ("person.invited", expected, {})]
-    for number, body in enumerate(
-        (
-            *({}, {"name": "Grace"}, {"login": "hopper"}, {"role": "administrator"}),
-            *({"state": "disabled"}, {"role": "viewer", "id": 7, "colour": "red"}),
-            {"state": "active"},
-        )
-    ):
+    told: list[Any] = [("person.created", expected, None), ("person.invited", expected, {})]
+    bodies: list[dict[str, Any]] = [
+        *({}, {"name": "Grace"}, {"login": "hopper"}, {"role": "administrator"}),
+        *({"state": "disabled"}, {"role": "viewer", "id": 7, "colour": "red"}),
+        {"state": "active"},
+    ]
+    for number, body in enumerate(bodies):
         with case(body):
             before = expected
             expected = before | {name: body[name] for name in body.keys() & {*GRACE, "state"}}

@@ -45,9 +45,9 @@ from petstore.webhooks.store import active_webhooks
 from support.history import acts_on
 from support.keys import actor, change, issue, revoke, rotate, stored_key, unban
 from support.manual_clock import ManualClock
-from support.people import add, add_active, alter, invite, set_some_password
+from support.people import add, add_active, alter, caller, invite, set_some_password
 from support.retention import DAYS_KEPT
-from support.stores import do
+from support.webhooks import add_webhook
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -139,14 +139,7 @@ async def test_the_last_active_administrator_stays(
 
 async def test_webhooks_follow_role_and_state(store: Store, clock: ManualClock) -> None:
     person_id = (await add_active(store, clock, role="manager")).id
-    await store.write(
-        do(
-            "INSERT INTO webhooks (key_id, url, types, created_at, enabled, secret_version,"
-            " position, failures, environment)"
-            " VALUES (?1, 'https://shop.example/', '', 0, 1, 1, 0, 0, 'production')",
-            person_id,
-        )
-    )
+    await add_webhook(store, await caller(store, person_id))
 
     async def are_active() -> bool:
         return bool(await active_webhooks(store, "production", clock()))

@@ -137,33 +137,29 @@ async def test_each_environment_has_a_demo_administrator_until_they_are_disabled
         assert (await prepare_demo(store, settings)).link == ""
 
 
-async def test_a_demo_key_that_was_revoked_is_replaced(database: Path, clock: ManualClock) -> None:
-    settings = Settings(database=f"sqlite:///{database}")
-    revoked = await prepared(settings)
-    async with open_store(database) as store:
-        await revoke(store, clock, 1)
-    token = await prepared(settings)
-    assert token != revoked
-    assert await prepared(settings) == token
-
-
-@pytest.mark.parametrize("left", [b"", b"\xff\xfe\n", b"ps_live_" + b"0" * 38, None])
+@pytest.mark.parametrize("left", ["", "\xff\xfe\n", "ps_live_" + "0" * 38, "revoked", "a link"])
 async def test_a_demo_key_file_without_a_key_is_replaced(
-    database: Path, left: bytes | None
+    database: Path, clock: ManualClock, left: str
 ) -> None:
     key_file = database.with_name("petstore.db.staging-demo-key")
     elsewhere = database.with_name("elsewhere")
-    if left is None:
+    settings = Settings(database=f"sqlite:///{database}", environment="staging")
+    if left == "revoked":
+        left = await prepared(settings)
+        async with open_store(database) as store:
+            await revoke(store, clock, 1)
+    elif left == "a link":
         key_file.symlink_to(elsewhere)
     else:
-        key_file.write_bytes(left)
+        key_file.write_text(left, "latin-1")
         key_file.chmod(0o644)
-    settings = Settings(database=f"sqlite:///{database}", environment="staging")
     token = await prepared(settings)
+    assert token != left
     assert is_token(token.encode(), "staging")
     assert key_file.read_text() == token + "\n"
     assert stat.S_IMODE(key_file.lstat().st_mode) == 0o600
     assert not elsewhere.exists()
+    assert await prepared(settings) == token
 
 
 async def test_a_demo_on_postgresql_stores_its_key_in_the_working_directory(
