@@ -326,14 +326,11 @@ def sign_role_in(role: str, visited: Shop, context: BrowserContext) -> None:
     if role in ROLES:
         new = {"name": role, "login": f"{uuid4()}", "role": role}
         added = httpx.post(f"{visited.url}/v1/people", headers=bearer(visited.token), json=new)
-        link, form = (
-            added.raise_for_status().json()["invitation"]["url"],
-            {"password": "correct horse"},
-        )
+        link = added.raise_for_status().json()["invitation"]["url"]
+        form: dict[str, str | float | bool] = {"password": "correct horse"}
     else:
-        token = visited.server.issue(
-            "business", *(word for scope in OWNER for word in ("--scope", scope))
-        )
+        scopes = [word for scope in OWNER for word in ("--scope", scope)]
+        token = visited.server.issue("business", *scopes)
         hook = {"url": "https://shop.example/hooks", "types": ["order.placed"]}
         added = httpx.post(f"{visited.url}/v1/webhooks", headers=bearer(token), json=hook)
         added.raise_for_status()

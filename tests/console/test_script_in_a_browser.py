@@ -3,7 +3,6 @@
 import os
 import signal
 from collections.abc import Callable, Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeAlias
 from uuid import uuid4
@@ -68,11 +67,6 @@ def add_to_list(page: Page, markup: Callable[[], str]) -> None:
         route.fulfill(response=response, body=body)
 
     page.route("**/console/pets", change)
-
-
-def test_the_script_is_small() -> None:
-    script = files("petstore.console").joinpath("assets/console.js")
-    assert len(script.read_bytes()) <= 19_000
 
 
 def test_a_sale_by_someone_else_shows_in_the_list_at_once(clerk: Clerk) -> None:

@@ -184,6 +184,7 @@ async def test_a_key_outside_its_networks_is_refused_with_the_reason(service: Se
     owner = await owner_of_key(service)
     wanted = ("192.0.2.0/24",)
     await change(service.store, service.clock, owner.key_id, allowed_networks=wanted)
+    await service.app.services.keys.refresh()
     for refused in (await owner.get("/account"), await owner.post("/sign-in", key=owner.token)):
         assert refused.status_code == 403
         assert "may not be used from 127.0.0.1" in refused.text

@@ -97,19 +97,12 @@ async def test_a_change_is_undone_and_redone(service: Service, ada: Visitor) -> 
     assert await find_person(service.store, before.id, None) == after
 
 
-@pytest.mark.parametrize("is_late", [False, True])
-async def test_using_the_console_causes_no_conflict(
-    service: Service, ada: Visitor, *, is_late: bool
-) -> None:
+async def test_using_the_console_causes_no_conflict(service: Service, ada: Visitor) -> None:
     person = await add_active(service.store, service.clock)
     path = f"/people/{person.id}"
     form = form_to(await ada.get(path), path).fields
     seen = do("UPDATE callers SET seen_at = ?1 WHERE id = ?2", service.clock(), person.id)
-    use = partial(service.store.write, seen)
-    if is_late:
-        just_before_a_write(service.store, use)
-    else:
-        await use()
+    just_before_a_write(service.store, partial(service.store.write, seen))
     changed = await ada.submit(path, **form | {"name": "Grace H."})
     assert "Grace H. is changed." in words(changed)
 
@@ -382,18 +375,14 @@ async def invited(service: Service) -> Added:
     return await add(service.store, service.clock)
 
 
-@pytest.fixture
-def visitor(service: Service) -> Visitor:
-    return newcomer(service)
-
-
 def path_of(invited: Added) -> str:
     return f"/invitation/{invited.secret}"
 
 
 async def test_the_page_asks_the_person_for_a_password(
-    service: Service, visitor: Visitor, invited: Added, ada: Visitor
+    service: Service, invited: Added, ada: Visitor
 ) -> None:
+    visitor = newcomer(service)
     for method in ("GET", "HEAD", "GET"):  # opening it does not use it up
         page = await visitor.client.request(method, f"/console{path_of(invited)}")
         assert page.status_code == 200
@@ -413,9 +402,9 @@ async def test_the_page_asks_the_person_for_a_password(
 
 @pytest.mark.parametrize("stays", [True, False])
 async def test_a_person_sets_the_password_and_is_signed_in(
-    service: Service, visitor: Visitor, invited: Added, *, stays: bool
+    service: Service, invited: Added, *, stays: bool
 ) -> None:
-    others = {"stays": "true"} if stays else {}
+    visitor, others = newcomer(service), {"stays": "true"} if stays else {}
     # One that cannot be is refused, and the link works on.
     for password, told in (("", "expected 10 to 200 characters"), ("password123", "most common")):
         refused = await visitor.post(path_of(invited), password=password, **others)
@@ -454,15 +443,11 @@ async def test_an_invitation_of_somebody_with_a_password_sets_another(
     assert (await sign_in(newcomer(service))).status_code == 401
 
 
-async def test_every_link_that_does_not_work_has_the_same_page(
-    service: Service, visitor: Visitor, invited: Added
-) -> None:
-    assert (await newcomer(service).post(path_of(invited), password=PASSWORD)).status_code == 303
-    for path in (path_of(invited), f"/invitation/{'x' * 65}"):
-        for page in (
-            await visitor.get(path),
-            await visitor.post(path, password=OTHER_PASSWORD),
-        ):
+async def test_a_link_without_effect_says_so(service: Service, invited: Added) -> None:
+    visitor, path = newcomer(service), path_of(invited)
+    assert (await newcomer(service).post(path, password=PASSWORD)).status_code == 303
+    for ended in (path, f"/invitation/{'x' * 65}"):
+        for page in (await visitor.get(ended), await visitor.post(ended, password=OTHER_PASSWORD)):
             assert page.status_code == 404
             assert words(page).startswith("This link has ended It was used already")
             assert "set-cookie" not in page.headers
@@ -487,21 +472,16 @@ async def test_the_secret_of_an_invitation_is_in_no_referrer_and_no_log(database
     assert log.count('"/console/invitation/{secret}"') == 3
 
 
-async def test_an_unreachable_database_leaves_the_link_for_later(
-    service: Service, visitor: Visitor, invited: Added
-) -> None:
-    await visitor.get(path_of(invited))
+async def test_the_link_waits_for_the_database(service: Service, invited: Added) -> None:
+    visitor, path = newcomer(service), path_of(invited)
     await service.store.close()
-    for page in (
-        await visitor.get(path_of(invited)),
-        await visitor.post(path_of(invited), password=PASSWORD),
-    ):
+    for page in (await visitor.get(path), await visitor.post(path, password=PASSWORD)):
         assert page.status_code == 503
         assert "Wait a moment" in words(page)
-        assert f'href="/console{path_of(invited)}"' in page.text
+        assert f'href="/console{path}"' in page.text
         assert page.headers.get_list("referrer-policy") == ["strict-origin"]
     await service.store.open()
-    assert (await visitor.post(path_of(invited), password=PASSWORD)).status_code == 303
+    assert (await visitor.post(path, password=PASSWORD)).status_code == 303
 
 
 async def test_of_several_forms_one_sets_the_password(service: Service, invited: Added) -> None:

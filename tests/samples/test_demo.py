@@ -6,7 +6,7 @@ import shutil
 import stat
 import subprocess
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from itertools import pairwise
@@ -31,82 +31,60 @@ from support.keys import revoke
 from support.manual_clock import ManualClock
 from support.people import add, alter
 from support.postgres import database_name
-from support.process import ServerProcess, servers_in
+from support.process import ServerProcess, StartServer
 from support.stores import do, open_store
 
 pytestmark = pytest.mark.anyio
 
 
-class Demo:
-    def __init__(self, server: ServerProcess) -> None:
-        self.server = server
-        assert server.process.stdout is not None
-        self.said = [server.process.stdout.readline() for _ in range(6)]
-        self.token = self.said[5].split("Bearer ")[1].split('"')[0]
-        self.key_file = server.folder / "petstore.db.demo-key"
-
-    def list_pets(self) -> httpx.Response:
-        headers = {"Authorization": f"Bearer {self.token}"}
-        return httpx.get(f"{self.server.url}/v1/pets?limit=100", headers=headers)
+def said_by(server: ServerProcess) -> list[str]:
+    assert server.process.stdout is not None
+    return [server.process.stdout.readline().strip() for _ in range(6)]
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
-    """A demo store that was started, stopped and started again."""
-    with servers_in(tmp_path_factory.mktemp("demo")) as start:
-        first = Demo(start("--demo"))
-        pets = first.list_pets().json()
-        assert first.server.stop() == 0
-        second = Demo(start("--demo"))
-        assert second.token == first.token
-        assert second.list_pets().json() == pets
-        yield second
-
-
-def test_the_second_start_keeps_the_store_and_its_secret_key(
-    demo: Demo,
-) -> None:
-    pets = demo.list_pets()
-    assert pets.status_code == 200
-    assert len(pets.json()) == 100
-    assert demo.key_file.read_text() == demo.token + "\n"
-    assert stat.S_IMODE(demo.key_file.stat().st_mode) == 0o600
-    assert demo.token not in demo.server.log_path.read_text()
-    # On their own machine, people try webhooks there.
-    token = demo.server.issue("free", "--scope", "pets:read", "--scope", "webhooks:write")
-    headers = {"Authorization": f"Bearer {token}"}
-    webhook = {"url": "http://127.0.0.1:9999/hooks"}
-    created = httpx.post(f"{demo.server.url}/v1/webhooks", json=webhook, headers=headers)
-    assert created.status_code == 201
-
-
-def test_the_demo_prints_where_it_is_and_how_to_sign_in_and_what_to_paste(demo: Demo) -> None:
-    said, link = demo.said, demo.said[3].removeprefix("Sign in:").strip()
-    assert [*said[:3], said[4]] == [
-        f"Petstore is at  {demo.server.url}/v1\n",
-        f"Docs are at     {demo.server.url}/docs\n",
-        f"Console is at   {demo.server.url}/console\n",
-        "Try it:\n",
+def test_a_demo_says_what_to_do_and_keeps_its_store_and_key(start: StartServer) -> None:
+    server = start("--demo")
+    line = said_by(server)[5]
+    curl, *options, header, url = shlex.split(line)
+    assert (curl, options) == ("curl", ["-i", "-H"])
+    headers, token = dict([header.split(": ")]), header.rpartition(" ")[2]
+    pets = httpx.get(f"{server.url}/v1/pets?limit=100", headers=headers).json()
+    assert len(pets) == 100
+    assert server.stop() == 0
+    server = start("--demo")
+    assert httpx.get(f"{server.url}/v1/pets?limit=100", headers=headers).json() == pets
+    *said, sign_in, try_it, again = said_by(server)
+    assert [*said, try_it, again.replace(server.url, "")] == [
+        f"Petstore is at  {server.url}/v1",
+        f"Docs are at     {server.url}/docs",
+        f"Console is at   {server.url}/console",
+        *("Try it:", line.replace(url.partition("/v1")[0], "")),
     ]
-    assert link.startswith(f"{demo.server.url}/console/invitation/")
+    link = sign_in.removeprefix("Sign in:").strip()
+    assert link.startswith(f"{server.url}/console/invitation/")
     with httpx.Client(headers={"Sec-Fetch-Site": "same-origin"}, follow_redirects=True) as person:
         page = person.post(link, data={"password": "correct horse"})
         assert page.url.path == "/console/today"
-        account = person.get(f"{demo.server.url}/console/account")
+        account = person.get(f"{server.url}/console/account")
         assert "<bdi>demo</bdi>" in account.text
         assert "Administrator" in account.text
-        page = person.post(f"{demo.server.url}/console/sign-in", data={"key": demo.token})
+        page = person.post(f"{server.url}/console/sign-in", data={"key": token})
         assert (page.status_code, page.url.path) == (200, "/console/usage")
-    line = said[5].strip()
+    assert len(httpx.get(shlex.split(again)[-1], headers=headers).json()) == 3
     if shutil.which("curl"):
-        pasted = ["/bin/sh", "-c", f"{line} --silent"]
+        pasted = ["/bin/sh", "-c", f"{again} --silent"]
         response = subprocess.run(pasted, capture_output=True, text=True, check=True).stdout
         assert response.startswith("HTTP/1.1 200")
         assert response.count('"id"') == 3
-    curl, *options, header, url = shlex.split(line)
-    assert (curl, options) == ("curl", ["-i", "-H"])
-    name, _, value = header.partition(": ")
-    assert len(httpx.get(url, headers={name: value}).json()) == 3
+    key_file = server.folder / "petstore.db.demo-key"
+    assert key_file.read_text() == token + "\n"
+    assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
+    assert token not in server.log_path.read_text()
+    # On their own machine, people try webhooks there.
+    token = server.issue("free", "--scope", "pets:read", "--scope", "webhooks:write")
+    headers, webhook = {"Authorization": f"Bearer {token}"}, {"url": "http://127.0.0.1:9999/hooks"}
+    created = httpx.post(f"{server.url}/v1/webhooks", json=webhook, headers=headers)
+    assert created.status_code == 201
 
 
 def test_an_environment_variable_starts_a_demo(command: Command) -> None:
@@ -130,10 +108,10 @@ async def test_each_environment_has_a_demo_administrator_until_they_are_disabled
             link = (await prepare_demo(store, settings)).link
             account = await read_unit(store, find_invited(link, environment, system_clock()))
             assert account is not None
-            assert account.login == login
-            assert account.caller.role == "administrator"
+            assert (account.login, account.caller.role) == (login, "administrator")
+            person_id = account.caller.id
         assert len((await list_people(store, None, None, 10)).items) == 2 + 3
-        await alter(store, clock, account.caller.id, state="disabled")
+        await alter(store, clock, person_id, state="disabled")
         assert (await prepare_demo(store, settings)).link == ""
 
 
