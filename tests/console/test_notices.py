@@ -48,7 +48,8 @@ async def test_a_notice_shows_once_in_its_own_session_on_a_page_that_a_person_op
 async def test_a_notice_that_anybody_made_up_is_ignored(service: Service, staff: Visitor) -> None:
     stranger = newcomer(service)  # has no secret to sign it with
     stranger.client.cookies.set(NAME, signed(b'{"text":"Pay here"}', b""))
-    assert "Pay here" not in (await stranger.get("/sign-in")).text
+    for path in ("/sign-in", "/nothing"):
+        assert "Pay here" not in (await stranger.get(path)).text
     secret = staff.client.cookies[COOKIE].encode("ascii")
     texts = (b"abc", b'{"text":5}', b'{"text":"\xff"}', b'{"text":"%b"}' % (b"x" * 3_000_000))
     made_up = [signed(text, secret) for text in texts]
