@@ -245,9 +245,9 @@ async def test_a_person_changes_the_own_name_unless_somebody_else_just_did(
 
 async def test_a_password_is_changed_with_the_old_one(service: Service) -> None:
     grace = await person_at(service, stays=True)
-    service.clock.advance(61)  # so that the cookie would be renewed
     phone, before = await phone_of(service), grace.client.cookies["petstore_console"]
     page = await grace.get("/account")
+    service.clock.advance(61)  # so that the cookie of the session would be renewed
     changed = await succeed(
         grace, page, "Change the password", current=PASSWORD, password=OTHER_PASSWORD
     )
