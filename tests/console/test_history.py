@@ -7,7 +7,6 @@ import pytest
 
 from petstore.clock import DAY, HOUR, MINUTE, SECOND
 from petstore.console.templates import ago_in_words
-from support.page_forms import press
 from support.service import Service
 from support.visitor import Visitor, signed_in_again, signed_in_person, words
 
@@ -32,9 +31,6 @@ def history(page: httpx.Response) -> list[str]:
 async def changed(visitor: Visitor, path: str, **fields: str) -> None:
     response = await visitor.post(path, **fields)
     assert response.status_code == 303, response.text
-
-
-# What it says
 
 
 @pytest.mark.each_database
@@ -117,9 +113,6 @@ async def test_a_line_tells_how_long_ago_and_when(service: Service, grace: Visit
     assert '<time datetime="2026-12-01T12:00:00Z">1 Dec 2026, 12:00</time></span></li>' in page
 
 
-# What is gone
-
-
 async def test_the_page_of_something_deleted_tells_its_history(grace: Visitor) -> None:
     for path, fields, told in (
         ("/pets/1", BELLA, "Bella, pet 1, was deleted"),
@@ -131,16 +124,3 @@ async def test_the_page_of_something_deleted_tells_its_history(grace: Visitor) -
         assert gone.status_code == 404
         assert told in words(gone)
         assert history(gone) == ["Grace deleted it", "Grace added it"]
-
-
-# Conflicts
-
-
-async def test_a_conflict_says_who_changed_what_and_when(service: Service, grace: Visitor) -> None:
-    ada = await signed_in_person(service, "clerk", "Ada")
-    await changed(grace, "/pets", **BELLA)
-    page = await ada.get("/pets/1")
-    await changed(grace, "/pets/1", name="Bello")
-    service.clock.advance(61)
-    refused = words(await press(ada, page, "Save", name="Rex"))
-    assert "Name: Bella → Bello, and you want Rex. Grace changed the name a minute ago." in refused

@@ -27,7 +27,7 @@ from support.sight import (
     assert_no_barrier,
     on_a_phone,
 )
-from support.staff import issue_for_console
+from support.staff import invitation, issue_for_console
 from support.visitor import SAME_ORIGIN
 from support.webhooks import add_failed_deliveries
 from website.screenshots import addresses
@@ -64,36 +64,39 @@ RUNS_ON = """() => {
 PRESSABLE = """() => [...document.querySelectorAll(
     'button, input, select, textarea, summary, form, nav, .button'
   )].filter(control => control.checkVisibility()).map(control => control.outerHTML.slice(0, 80))"""
-CONTROLS = """window.controls = [...document.querySelectorAll(
-    'a[href], button, input, select, textarea, summary, [tabindex="0"]'
-  )].filter(control => control.type != 'hidden' && !control.disabled && control.checkVisibility()
-    && (control.type != 'radio' || control.checked))"""
 # The controls that the keyboard does not reach in the order of the document, or that do not show
 # that they have the focus. A script may set the focus as Tab does, once a key was pressed.
-UNREACHED = f"""() => {{
-  {CONTROLS};
+UNREACHED = """() => {
   const bar = document.querySelector('.bar');
-  return window.controls.filter(control => {{
+  return [...document.querySelectorAll(
+    'a[href], button, input, select, textarea, summary, [tabindex="0"]'
+  )].filter(control => control.type != 'hidden' && !control.disabled && control.checkVisibility()
+    && (control.type != 'radio' || control.checked)
+  ).filter(control => {
     control.focus();
     if (document.activeElement != control || control.tabIndex != 0) return true;
     const style = getComputedStyle(control);
     const isHidden = !bar.contains(control) && !control.matches('.skip')
       && control.getBoundingClientRect().bottom <= bar.getBoundingClientRect().bottom;
     return style.outlineStyle == 'none' || parseFloat(style.outlineWidth) < 2 || isHidden;
-  }}).map(control => control.outerHTML.slice(0, 80));
-}}"""
+  }).map(control => control.outerHTML.slice(0, 80));
+}"""
 
 
 @dataclass
 class Shop:
     """A shop whose pets have hostile names, and a page of somebody who has every right."""
 
-    url: str
+    server: ServerProcess
     token: str
     ids: dict[str, Any]
     queries: dict[str, str]
     visit: Visit
     visit_of_owner: Visit
+
+    @property
+    def url(self) -> str:
+        return self.server.url
 
     def address(self, path: str) -> str:
         """Return the address of a page, whose parameter is filled in."""
@@ -143,7 +146,7 @@ def visited(small_shop: ServerProcess, browser: Browser) -> Iterator[Shop]:
     of_owner = browser.new_context(viewport=PHONE, reduced_motion="reduce")
     sign_in_with_key(of_owner, small_shop, token)
     visits = (Visit.to(f"{small_shop.url}{HOME}/help", each) for each in (context, of_owner))
-    yield Shop(small_shop.url, token, ids, queries, *visits)
+    yield Shop(small_shop, token, ids, queries, *visits)
     context.close()
     of_owner.close()
 
@@ -216,17 +219,6 @@ def test_a_printed_page_says_what_it_shows_and_when_and_has_nothing_to_press(
     expect(page.locator("#found .printed")).to_contain_text("Status: sold.")
     expect(page.locator("main .pick").first).to_be_hidden()
     page.emulate_media(media="screen")
-
-
-def test_the_tab_key_moves_through_the_controls_in_order(visited: Shop, visit: Visit) -> None:
-    page = visit.page
-    page.goto(visited.address("/pets/{petId}"))
-    page.evaluate(OPEN_ALL)
-    met = []
-    for _ in range(page.evaluate(f"({CONTROLS}).length")):
-        page.keyboard.press("Tab")
-        met.append(page.evaluate("window.controls.indexOf(document.activeElement)"))
-    assert met == list(range(len(met)))
 
 
 def test_a_hostile_name_is_shown_as_text(visited: Shop, visit: Visit) -> None:
@@ -317,17 +309,16 @@ OWNER = ("pets:read", "orders:read", "webhooks:write")
 VALUES = re.compile(r'="[^"]*"|(?<=>)[^<]+')
 
 
-def sign_role_in(role: str, shop: ServerProcess, visited: Shop, context: BrowserContext) -> None:
+def sign_role_in(role: str, visited: Shop, context: BrowserContext) -> None:
     """Sign in a new person with a role, or the owner of a key, who has a webhook."""
     if role in ROLES:
         new = {"name": role, "login": f"{uuid4()}", "role": role}
         added = httpx.post(f"{visited.url}/v1/people", headers=bearer(visited.token), json=new)
-        link, form = (
-            added.raise_for_status().json()["invitation"]["url"],
-            {"password": "correct horse"},
-        )
+        link = added.raise_for_status().json()["invitation"]["url"]
+        form: dict[str, str | float | bool] = {"password": "correct horse"}
     else:
-        token = shop.issue("business", *(word for scope in OWNER for word in ("--scope", scope)))
+        scopes = [word for scope in OWNER for word in ("--scope", scope)]
+        token = visited.server.issue("business", *scopes)
         hook = {"url": "https://shop.example/hooks", "types": ["order.placed"]}
         added = httpx.post(f"{visited.url}/v1/webhooks", headers=bearer(token), json=hook)
         added.raise_for_status()
@@ -344,14 +335,10 @@ def looked_at() -> set[str]:
 
 @pytest.mark.parametrize("role", [*ROLES, "owner of a key"])
 def test_a_page_that_looks_different_to_a_role_is_accessible(
-    role: str,
-    small_shop: ServerProcess,
-    visited: Shop,
-    browser: Browser,
-    looked_at: set[str],
+    role: str, visited: Shop, browser: Browser, looked_at: set[str]
 ) -> None:
     context = browser.new_context(reduced_motion="reduce")
-    sign_role_in(role, small_shop, visited, context)
+    sign_role_in(role, visited, context)
 
     @cache
     def read(path: str, reader: BrowserContext = context) -> str:
@@ -373,3 +360,85 @@ def test_a_page_that_looks_different_to_a_role_is_accessible(
             assert page.locator("h1").count() == 1
             assert_no_barrier(page)
     context.close()
+
+
+PASSWORD = "correct horse"
+
+
+@pytest.fixture
+def link(shop: ServerProcess) -> str:
+    """The link of a person who was just added."""
+    return invitation(shop, issue_for_console(shop))
+
+
+@pytest.mark.parametrize("has_script", [True, False])
+def test_a_person_is_invited_and_signs_in_on_a_phone(
+    browser: Browser, link: str, shop: ServerProcess, *, has_script: bool
+) -> None:
+    phone = browser.new_context(
+        viewport={"width": 320, "height": 568}, java_script_enabled=has_script
+    )
+    page = phone.new_page()
+    page.goto(link)
+    login = page.get_by_label("Your login").input_value()
+    for password in ("short", PASSWORD):
+        page.get_by_label("New password").fill(password)
+        page.get_by_label("Stay signed in on this device").check()
+        page.get_by_role("button", name="Set the password").click()
+        if password == "short":
+            expect(page.get_by_role("alert")).to_contain_text("10 to 200 characters")
+    expect(page.locator("h1")).to_have_text("Today")
+    # The browser is closed, and keeps what outlives it.
+    kept = [cookie for cookie in phone.cookies() if cookie["expires"] > 0]
+    phone.clear_cookies()
+    phone.add_cookies(kept)  # type: ignore[arg-type]
+    page.goto(f"{shop.url}/console")
+    expect(page.locator("h1")).to_have_text("Today")
+    page.goto(link)
+    expect(page.locator("h1")).to_have_text("This link has ended")
+    page.goto(f"{shop.url}/console/account")
+    page.get_by_role("button", name="Sign out here").click()
+    for password in ("wrong password", PASSWORD):
+        expect(page.get_by_label("Password")).to_be_empty()
+        page.get_by_label("Login").fill(login)
+        page.get_by_label("Password").fill(password)
+        page.get_by_role("button", name="Sign in", exact=True).click()
+        if password != PASSWORD:
+            expect(page.get_by_role("alert")).to_contain_text("The login or the password is wrong.")
+            expect(page.get_by_label("Login")).to_have_value(login)
+    expect(page.locator("h1")).to_have_text("Today")
+    page.goto(f"{shop.url}/console/account")
+    row = page.get_by_role("row", name="Chrome on Linux (this one)")
+    expect(row.get_by_role("cell", name="When the browser closes")).to_be_visible()
+    frame = page.get_by_role("region", name="Devices")
+    assert frame.evaluate("element => element.scrollWidth - element.clientWidth") == 0
+    phone.close()
+
+
+def test_the_account_and_the_invitation_are_accessible_and_show_what_is_typed(
+    browser: Browser, link: str, shop: ServerProcess
+) -> None:
+    page = browser.new_page()
+    page.goto(link)
+    field, show = page.get_by_label("New password"), page.get_by_role("button", name="Show")
+    expect(field).to_be_focused()
+    expect(field).to_have_accessible_description("At least 10 characters, whatever you like.")
+    field.fill(PASSWORD)
+    show.click()
+    expect(field).to_have_attribute("type", "text")
+    assert_no_barrier(page)
+    page.get_by_role("button", name="Hide").click()
+    expect(field).to_have_attribute("type", "password")
+    show.click()
+    page.get_by_role("button", name="Set the password").click()
+    expect(page.locator("h1")).to_have_text("Today")
+    page.goto(f"{shop.url}/console/account")
+    assert_no_barrier(page)
+    current = page.get_by_label("Current password")
+    current.fill("wrong password")
+    page.get_by_label("New password").fill("battery staple")
+    page.get_by_role("button", name="Change the password").click()
+    expect(current).to_have_accessible_description("This is not your password")
+    page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    assert_no_barrier(page)
+    page.close()

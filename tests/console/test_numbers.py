@@ -151,24 +151,18 @@ def test_a_change_is_told_in_percent() -> None:
     assert [change_in_percent(*change) for change in changes] == told
 
 
-@pytest.mark.parametrize(
-    ("used", "width", "tone", "told"),
-    [
+def test_a_meter_warns_early_and_draws_nothing_without_a_limit() -> None:
+    for used, width, tone, told in (
         (0, 0, "good", "0 of 60"),
         (47, 78.33, "good", "47 of 60"),
         (48, 80, "wait", "48 of 60 \N{EN DASH} nearly at the limit"),
         (60, 100, "bad", "60 of 60 \N{EN DASH} at the limit"),
         (90, 100, "bad", "90 of 60 \N{EN DASH} at the limit"),
-    ],
-)
-def test_a_meter_warns_early(used: int, width: float, tone: str, told: str) -> None:
-    html = drawn("meter", "This minute", used, 60)
-    assert f"This minute: {told}" in " ".join(re.sub("<.*?>", "", html).split())
-    ((drawn_tone, drawn_width),) = re.findall(r'tone (\w+)" width="([\d.]+)%"', html)
-    assert (drawn_tone, float(drawn_width)) == (tone, width)
-
-
-def test_a_meter_without_a_limit_draws_nothing() -> None:
+    ):
+        html = drawn("meter", "This minute", used, 60)
+        assert f"This minute: {told}" in " ".join(re.sub("<.*?>", "", html).split())
+        ((drawn_tone, drawn_width),) = re.findall(r'tone (\w+)" width="([\d.]+)%"', html)
+        assert (drawn_tone, float(drawn_width)) == (tone, width)
     html = drawn("meter", "This minute", 90, None)
     assert "no limit" in html
     assert "<svg" not in html

@@ -183,6 +183,7 @@ async def test_a_key_outside_its_networks_is_refused_with_the_reason(service: Se
     owner = await owner_of_key(service)
     wanted = ("192.0.2.0/24",)
     await change(service.store, service.clock, owner.key_id, allowed_networks=wanted)
+    await service.app.services.keys.refresh()
     for refused in (await owner.get("/account"), await owner.post("/sign-in", key=owner.token)):
         assert refused.status_code == 403
         assert "may not be used from 127.0.0.1" in refused.text
@@ -227,9 +228,6 @@ async def test_the_owner_of_a_key_sees_nothing_of_the_shop(service: Service) -> 
         refused = await ask(re.sub(r"{\w+}", "1", page.path))
         assert refused.status_code == 403, page
         assert "the shop is for people" in refused.text, page
-
-
-# To the page that was wanted
 
 
 async def test_signing_in_leads_to_the_wanted_page(service: Service) -> None:
@@ -299,8 +297,7 @@ async def test_only_a_session_of_a_person_that_stays_outlives_the_browser(servic
         assert attributes == "Path=/; HttpOnly; SameSite=Strict" + lasts * is_lasting
         assert issued.token not in value
         service.clock.advance(61)
-        renewed = (await visitor.get("/account")).headers.get("set-cookie", "")
-        assert (lasts in renewed) is is_lasting
+        assert ("set-cookie" in (await visitor.get("/account")).headers) is is_lasting
 
 
 async def test_over_https_the_cookie_is_bound_to_the_host(database: Path) -> None:
@@ -399,30 +396,23 @@ CHROME = "(KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36"
 
 
 @pytest.mark.parametrize(
-    ("agent", "device"),
+    ("device", "agent"),
     [
-        *(("", ""), ("curl/8.5.0", ""), ("<script>alert(1)</script>", "")),
-        *(("Something (Linux)", "Linux"), ("Firefox/1", "Firefox")),
-        (f"Mozilla/5.0 (Windows NT 10.0; Win64; x64) {CHROME}", "Chrome on Windows"),
-        (f"Mozilla/5.0 (Windows NT 10.0) {CHROME} Edg/140.0", "Edge on Windows"),
-        (f"Mozilla/5.0 (X11; CrOS x86_64) {CHROME}", "Chrome on ChromeOS"),
-        (f"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) {CHROME} OPR/120", "Opera on Mac"),
-        (
-            "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Safari/604.1",
-            "Safari on iPhone",
-        ),
-        ("Mozilla/5.0 (iPad; CPU OS 18_0 like Mac OS X) CriOS/140 Safari/604.1", "Chrome on iPad"),
-        ("Mozilla/5.0 (iPhone; like Mac OS X) FxiOS/140 Safari/605", "Firefox on iPhone"),
-        (
-            "Mozilla/5.0 (Linux; Android 14) SamsungBrowser/28.0 Chrome/130.0 Safari/537.36",
-            "Samsung Internet on Android",
-        ),
-        ("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Firefox/140.0", "Firefox on Linux"),
+        *(("", ""), ("", "curl/8.5.0"), ("", "<script>alert(1)</script>")),
+        *(("Linux", "Something (Linux)"), ("Firefox", "Firefox/1")),
+        ("Chrome on Windows", f"Mozilla/5.0 (Windows NT 10.0; Win64; x64) {CHROME}"),
+        ("Edge on Windows", f"Mozilla/5.0 (Windows NT 10.0) {CHROME} Edg/140.0"),
+        ("Chrome on ChromeOS", f"Mozilla/5.0 (X11; CrOS x86_64) {CHROME}"),
+        ("Opera on Mac", f"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) {CHROME} OPR/120"),
+        ("Safari on iPhone", "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Safari/604.1"),
+        ("Chrome on iPad", "Mozilla/5.0 (iPad; CPU OS 18_0 like Mac OS X) CriOS/140 Safari/604.1"),
+        ("Firefox on iPhone", "Mozilla/5.0 (iPhone; like Mac OS X) FxiOS/140 Safari/605"),
+        ("Samsung Internet on Android", "(Linux; Android 14) SamsungBrowser/28.0 Chrome/130.0"),
+        ("Firefox on Linux", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Firefox/140.0"),
     ],
 )
-def test_a_device_is_named_in_a_few_words(agent: str, device: str) -> None:
-    request = http_request("GET", b"/", [(b"user-agent", agent.encode())])
-    assert device_of(request) == device
+def test_a_device_is_named_in_a_few_words(device: str, agent: str) -> None:
+    assert device_of(http_request("GET", b"/", [(b"user-agent", agent.encode())])) == device
 
 
 # Guessing
@@ -437,6 +427,13 @@ async def test_wrong_passwords_are_limited_by_login_and_network(shop: Service) -
     assert await sign_in_from(shop, "192.0.2.2", password=PASSWORD) == 303
     shop.clock.advance(60)
     assert await sign_in_from(shop, "192.0.2.1", password=PASSWORD) == 303
+    # The page tells when to try again, and keeps the form.
+    for _ in range(11):
+        refused = await sign_in(newcomer(shop), password=WRONG_PASSWORD, next="/orders")
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "60")
+    told = "The limit of wrong passwords for this login, 10 requests a minute, is reached: wait 60"
+    assert told in words(refused)
+    assert 'name="next" value="/orders"' in refused.text
     # Addresses of one IPv6 network count together.
     statuses = [await sign_in_from(shop, f"2001:db8:0:{n:x}::1") for n in range(11)]
     assert statuses[-1] == 429
@@ -452,17 +449,6 @@ async def test_wrong_passwords_are_limited_by_login_and_network(shop: Service) -
     statuses += [await sign_in_from(shop, "192.0.2.5", LOGIN, PASSWORD) for _ in range(12)]
     statuses += [await sign_in_from(shop, "192.0.2.5") for _ in range(11)]
     assert statuses == [401] * 30 + [303] * 12 + [401] * 10 + [429]
-
-
-async def test_the_limit_tells_when_to_try_again_and_keeps_the_form(shop: Service) -> None:
-    visitor = newcomer(shop)
-    for _ in range(11):
-        refused = await sign_in(visitor, password=WRONG_PASSWORD, next="/orders")
-    assert refused.status_code == 429
-    assert refused.headers["retry-after"] == "60"
-    told = "The limit of wrong passwords for this login, 10 requests a minute, is reached: wait 60"
-    assert told in words(refused)
-    assert 'name="next" value="/orders"' in refused.text
 
 
 async def test_beyond_its_limit_a_network_guesses_no_password(shop: Service) -> None:
@@ -514,9 +500,7 @@ async def test_many_browsers_that_know_one_login_delay_no_other_login(shop: Serv
     assert served.index(LOGIN) < len(insiders) / 2
 
 
-async def test_the_cookie_of_a_known_browser_lasts_a_year_and_signs_nobody_in(
-    shop: Service,
-) -> None:
+async def test_the_cookie_of_a_known_browser_signs_nobody_in(shop: Service) -> None:
     person = newcomer(shop)
     known, attributes = cookies_of(await sign_in(person))["petstore_known"].split("; ", 1)
     assert attributes == "Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000"
@@ -577,12 +561,7 @@ async def test_thousands_of_wrong_passwords_keep_nobody_out(shop: Service) -> No
     assert rows[0][0] < 100
 
 
-# The log
-
-
-async def test_the_log_names_caller_and_route_or_the_digest_of_the_login_and_no_secret(
-    database: Path,
-) -> None:
+async def test_the_log_names_the_caller_and_no_login_or_secret(database: Path) -> None:
     async with running_service(database) as service:
         issued = await service.issue()
         await newcomer(service).post("/sign-in", key="wrong-key")
@@ -609,9 +588,6 @@ async def test_the_log_names_caller_and_route_or_the_digest_of_the_login_and_no_
     assert len(cookies) == 3
     texts = ("wrong-key", issued.token, LOGIN, PASSWORD, WRONG_PASSWORD, "secret-")
     assert not [text for text in (*texts, *cookies) if text in log]
-
-
-# Its end, everywhere
 
 
 async def poll(visitor: Visitor, after: str = "") -> httpx.Response:

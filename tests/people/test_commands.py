@@ -12,27 +12,15 @@ LINK = re.compile(r"(.+)/console/invitation/([A-Za-z0-9_-]{43})\n")
 GRACE = ("--name", "Grace Hopper", "--login", "grace@shop.example", "--role", "clerk")
 
 
-# Refusals
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
+def test_an_invalid_value_is_refused_naming_the_option(command: Command) -> None:
+    for option, value in (
         *(("--login", "gra\udcffce"), ("--role", "owner")),
         *(("--environment", "test"), ("--url", "shop.example")),
-    ],
-)
-def test_an_invalid_value_is_refused_naming_the_option(
-    command: Command, option: str, value: str
-) -> None:
-    words = command.fail("people", "add", *GRACE, option, value, status=2)
-    assert words.startswith(f"Invalid value for '{option}'")
-    words = command.fail("people", "change", "1", option, value, status=2)
-    assert words.startswith(f"Invalid value for '{option}'")
+    ):
+        for action in (("add", *GRACE), ("change", "1")):
+            words = command.fail("people", *action, option, value, status=2)
+            assert words.startswith(f"Invalid value for '{option}'")
     assert not command.database.exists()
-
-
-# Links
 
 
 def test_the_link_of_a_new_person_is_alone_on_standard_output(admin_shop: Shop) -> None:
@@ -69,26 +57,17 @@ def test_a_link_begins_with_the_address_of_the_service(
         assert link[1] == address
 
 
-# Changes and lists
-
-
 def test_a_person_is_printed_after_each_change(admin_shop: Shop) -> None:
     login = f"grace-{secrets.token_hex(4)}"
     person = admin_shop.ask("people", "add", *GRACE, "--login", login)
     del person["invitation"]
-    assert person == {
-        "id": person["id"],
-        "name": "Grace Hopper",
-        "login": login,
-        "role": "clerk",
-        "state": "invited",
-        "createdAt": person["createdAt"],
-        "lastSeenAt": None,
+    known = {"name": "Grace Hopper", "login": login, "role": "clerk", "state": "invited"}
+    assert person == known | {name: person[name] for name in ("id", "createdAt")} | {
+        "lastSeenAt": None
     }
     login = secrets.token_hex(4)
     for arguments, changes in (
-        (("change", "--role", "viewer"), {"role": "viewer"}),
-        (("change", "--login", login), {"login": login}),
+        (("change", "--role", "viewer", "--login", login), {"role": "viewer", "login": login}),
         (("disable",), {"state": "disabled"}),
         (("enable",), {"state": "invited"}),
     ):

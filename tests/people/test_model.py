@@ -6,9 +6,11 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from petstore.clock import DAY, HOUR, MINUTE
 from petstore.errors import BeyondOwnRights
 from petstore.keys.model import ROLES, SCOPES, Caller, Role
-from petstore.people.model import PersonCreate, PersonPatch, check_role, known_browser
+from petstore.people.model import PersonCreate, PersonPatch, check_role, expiry, known_browser
+from support.cases import case
 
 ADMIN = Caller(
     "admin", "pro", scopes=frozenset(SCOPES), id=1, environment="production", created_at=0
@@ -28,24 +30,18 @@ def person(role: Role) -> Caller:
     )
 
 
-@pytest.mark.parametrize(
-    "login",
-    [
+def test_a_login_has_3_to_64_visible_characters() -> None:
+    for login in ("abc", "grace@shop.example", "a" * 64, "Grüße-7", "грейс", "\N{DOG FACE}" * 3):
+        assert msgspec.convert(GRACE | {"login": login}, PersonCreate).login == login
+    for login in (
         *("", "ab", "a" * 65, "two words", " grace", "grace\n", "gra\tce", "gra\x00ce", "gr\x7fce"),
         *("gra\N{NO-BREAK SPACE}ce", "gra\N{ZERO WIDTH SPACE}ce", "gra\N{SOFT HYPHEN}ce"),
         *("gra\N{ZERO WIDTH JOINER}ce", "\N{RIGHT-TO-LEFT OVERRIDE}grace", "grace\N{WORD JOINER}"),
         *("\N{HANGUL FILLER}" * 3, "grace\N{VARIATION SELECTOR-16}", "grace\N{IDEOGRAPHIC SPACE}"),
-    ],
-)
-def test_a_login_of_other_than_3_to_64_visible_characters_is_refused(login: str) -> None:
-    for kind in (PersonCreate, PersonPatch):
-        with pytest.raises(msgspec.ValidationError):
-            msgspec.convert(GRACE | {"login": login}, kind)
-
-
-def test_a_login_may_have_any_visible_characters() -> None:
-    for login in ("abc", "grace@shop.example", "a" * 64, "Grüße-7", "грейс", "\N{DOG FACE}" * 3):
-        assert msgspec.convert(GRACE | {"login": login}, PersonCreate).login == login
+    ):
+        for kind in (PersonCreate, PersonPatch):
+            with case(login), pytest.raises(msgspec.ValidationError):
+                msgspec.convert(GRACE | {"login": login}, kind)
 
 
 def test_an_administrator_and_a_key_with_every_scope_give_every_role() -> None:
@@ -93,3 +89,14 @@ def test_a_browser_remembers_the_last_eight_who_signed_in_with_it() -> None:
     assert [again.knows(each) for each in credentials] == [False] + [True] * 8
     for forged in ("x", "A" * 22, f"{'A' * 22}.{'0' * 24}", browser.cookie + "\n"):
         assert not known_browser(forged).knows(credentials[1])
+
+
+@pytest.mark.parametrize(
+    ("stays", "idle", "longest"), [(False, MINUTE * 30, HOUR * 12), (True, DAY * 30, DAY * 180)]
+)
+def test_a_use_extends_a_session_up_to_its_longest_life(
+    *, stays: bool, idle: int, longest: int
+) -> None:
+    assert expiry(7, 7, stays=stays) == 7 + idle
+    assert expiry(7, 7 + longest - idle, stays=stays) == 7 + longest
+    assert expiry(7, 8 + longest - idle, stays=stays) == 7 + longest

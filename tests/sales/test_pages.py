@@ -1,4 +1,4 @@
-"""The page of sales: any range, by day and by category, on screen and as CSV."""
+"""Sales of any range, by day and by category: over HTTP, on screen and as CSV."""
 
 import re
 from pathlib import Path
@@ -12,8 +12,11 @@ from petstore.events.store import Change
 from petstore.orders.model import OrderCreate, OrderPatch
 from petstore.orders.store import place_order, update_order
 from petstore.pets.model import NewPet
+from support.cases import case
 from support.changes import create_category, create_pets
+from support.error_body import assert_error
 from support.manual_clock import ManualClock
+from support.sending import sender
 from support.service import Service, running_service
 from support.visitor import Visitor, signed_in
 from support.visitor import words as words_of
@@ -49,13 +52,6 @@ def rows(page: httpx.Response, name: str) -> list[str]:
     table = page.text.partition(f'aria-label="{name}"')[2].partition("</table>")[0]
     found = re.findall(r"<tr[^>]*>(.*?)</tr>", table.partition("<tbody")[2], re.DOTALL)
     return [" ".join(re.sub("<[^>]*>", " ", row).split()) for row in found]
-
-
-def ranges(page: httpx.Response) -> dict[str, tuple[str, str]]:
-    """Return the first and the last day of each range to choose."""
-    nav = page.text.partition('aria-label="Ranges"')[2].partition("</nav>")[0]
-    found = re.findall(r"from=([0-9-]+)&to=([0-9-]+)[^>]*>([^<]*)<", nav)
-    return {name: (first, last) for first, last, name in found}
 
 
 async def test_the_page_begins_with_the_last_seven_days(service: Service, ada: Visitor) -> None:
@@ -149,69 +145,92 @@ async def test_a_return_is_a_minus_on_its_own_day(service: Service, ada: Visitor
 
 async def test_ranges_are_a_click_away(ada: Visitor) -> None:
     page = await ada.get("/sales")
-    assert ranges(page) == {
-        "Today": ("2026-12-01", "2026-12-01"),
-        "Yesterday": ("2026-11-30", "2026-11-30"),
-        "This week": ("2026-11-30", "2026-12-01"),
-        "Last week": ("2026-11-23", "2026-11-29"),
-        "Last 7 days": ("2026-11-25", "2026-12-01"),
-        "Last 30 days": ("2026-11-02", "2026-12-01"),
-        "This month": ("2026-12-01", "2026-12-01"),
-        "Last month": ("2026-11-01", "2026-11-30"),
-        "This year": ("2026-01-01", "2026-12-01"),
-    }
-    assert 'aria-current="page">Last 7 days' in page.text
+    nav = page.text.partition('aria-label="Ranges"')[2].partition("</nav>")[0]
+    assert re.findall(r"from=([0-9-]+)&to=([0-9-]+)[^>]*>([^<]*)<", nav) == [
+        ("2026-12-01", "2026-12-01", "Today"),
+        ("2026-11-30", "2026-11-30", "Yesterday"),
+        ("2026-11-30", "2026-12-01", "This week"),
+        ("2026-11-23", "2026-11-29", "Last week"),
+        ("2026-11-25", "2026-12-01", "Last 7 days"),
+        ("2026-11-02", "2026-12-01", "Last 30 days"),
+        ("2026-12-01", "2026-12-01", "This month"),
+        ("2026-11-01", "2026-11-30", "Last month"),
+        ("2026-01-01", "2026-12-01", "This year"),
+    ]
+    assert 'aria-current="page">Last 7 days' in nav
 
 
-@pytest.mark.parametrize(
-    ("typed", "field", "problem"),
-    [
+async def test_what_is_wrong_with_a_range_is_told_at_its_field(ada: Visitor) -> None:
+    for typed, field, problem in (
         ({"from": "2026-12-02", "to": "2026-12-01"}, "from", "Expected a date up to"),
         ({"from": "2025-01-01", "to": "2026-12-01"}, "from", "at most 366 days in all"),
         ({"from": "soon"}, "from", "Expected a date such as"),
         ({"to": "9999-12-31"}, "to", "Expected a date from"),
-    ],
-)
-async def test_what_is_wrong_with_a_range_is_told_at_its_field(
-    typed: dict[str, str], field: str, problem: str, ada: Visitor
-) -> None:
-    for path in ("/sales", "/sales/sales.csv"):
-        page = await ada.get(path, **typed)
-        assert page.status_code == 400
-        told = page.text.partition(f'id="{field}-problem">')[2].partition("</p>")[0]
-        assert problem in told
-        assert f'value="{typed[field]}"' in page.text
-        assert "By category" not in page.text
+    ):
+        for path in ("/sales", "/sales/sales.csv"):
+            with case(path, typed):
+                page = await ada.get(path, **typed)
+                assert page.status_code == 400
+                told = page.text.partition(f'id="{field}-problem">')[2].partition("</p>")[0]
+                assert problem in told
+                assert f'value="{typed[field]}"' in page.text
+                assert "By category" not in page.text
 
 
 async def test_tables_are_downloaded_as_csv(service: Service, ada: Visitor) -> None:
     await sell(service, NOON - DAY, 24_900)
     await sell(service, NOON, 1_050, "EUR", 2)
-    days = {"from": "2026-11-30", "to": "2026-12-01"}
-    sent = await ada.get("/sales/sales.csv", **days, by="day")
-    assert sent.headers["content-type"] == "text/csv; charset=utf-8"
-    assert sent.headers["content-disposition"] == (
-        'attachment; filename="sales-by-day-2026-11-30-to-2026-12-01.csv"'
-    )
-    assert sent.text.removeprefix("\ufeff").splitlines() == [
-        "day,orders,amount,returns,refunded,currency",
-        "2026-11-30,1,249.00,0,0.00,USD",
-        "2026-12-01,0,0.00,0,0.00,USD",
-        "2026-12-01,1,10.50,0,0.00,EUR",
-    ]
-    sent = await ada.get("/sales/sales.csv", **days, by="month")
-    assert sent.headers["content-disposition"] == (
-        'attachment; filename="sales-by-month-2026-11-30-to-2026-12-01.csv"'
-    )
-    assert sent.text.removeprefix("\ufeff").splitlines() == [
-        "month,orders,amount,returns,refunded,currency",
-        "2026-11,1,249.00,0,0.00,USD",
-        "2026-12,0,0.00,0,0.00,USD",
-        "2026-12,1,10.50,0,0.00,EUR",
-    ]
+    days, columns = {"from": "2026-11-30", "to": "2026-12-01"}, "orders,amount,returns,refunded"
+    for by, *lines in (
+        (
+            *("day", f"day,{columns},currency", "2026-11-30,1,249.00,0,0.00,USD"),
+            *("2026-12-01,0,0.00,0,0.00,USD", "2026-12-01,1,10.50,0,0.00,EUR"),
+        ),
+        (
+            *("month", f"month,{columns},currency", "2026-11,1,249.00,0,0.00,USD"),
+            *("2026-12,0,0.00,0,0.00,USD", "2026-12,1,10.50,0,0.00,EUR"),
+        ),
+        (
+            *("category", f"categoryId,category,{columns},currency"),
+            *("1,'=Dogs,1,249.00,0,0.00,USD", "2,category 2,1,10.50,0,0.00,EUR"),
+        ),
+    ):
+        sent = await ada.get("/sales/sales.csv", **days, by=by)
+        assert sent.headers["content-type"] == "text/csv; charset=utf-8"
+        assert sent.headers["content-disposition"] == (
+            f'attachment; filename="sales-by-{by}-2026-11-30-to-2026-12-01.csv"'
+        )
+        assert sent.text.removeprefix("\ufeff").splitlines() == lines
     sent = await ada.get("/sales/sales.csv", **days, by="category", separator="semicolon")
-    assert sent.text.removeprefix("\ufeff").splitlines() == [
-        "categoryId;category;orders;amount;returns;refunded;currency",
-        "1;'=Dogs;1;249,00;0;0,00;USD",
-        "2;category 2;1;10,50;0;0,00;EUR",
-    ]
+    assert "1;'=Dogs;1;249,00;0;0,00;USD" in sent.text
+
+
+async def test_sales_are_of_seven_days_or_those_that_are_wanted(service: Service) -> None:
+    await service.store.write(create_pets([NewPet("Bella", 7, "available")]))
+    send = await sender(service)
+    body = {"petId": 1, "complete": True, "amount": 500}  # at noon (UTC) of 2026-12-01
+    assert (await send("POST", "/store/orders", json=body)).status_code == 201
+    counted = {"orders": 1, "amount": 500, "returns": 0, "refunded": 0, "currency": "USD"}
+    found = (await send("GET", "/store/sales")).json()
+    rows = found.pop("rows")
+    assert found == {"from": "2026-11-25", "to": "2026-12-01", "timeZone": "UTC", "by": "day"}
+    assert len(rows) == 7
+    assert rows[-1] == counted | {"day": "2026-12-01"}
+    found = (await send("GET", "/store/sales?by=category")).json()
+    assert found["rows"] == [counted | {"categoryId": 7}]
+    days, zone = "from=2026-12-02&to=2026-12-02", "Pacific/Kiritimati"
+    found = (await send("GET", f"/store/sales?{days}&timeZone={zone}")).json()
+    assert (found["timeZone"], found["rows"]) == (zone, [counted | {"day": "2026-12-02"}])
+
+
+async def test_an_invalid_parameter_is_refused_naming_it(service: Service) -> None:
+    send = await sender(service)
+    for query in (
+        *("from=yesterday", "from=2026-02-30", "to=2026-12-24T10:00:00Z", "by=week", "by="),
+        *("from=2026-12-02", "from=2025-01-01", "timeZone=Berlin", "timeZone=", "from=0001-01-01"),
+        f"timeZone={'x' * 65}",
+    ):
+        with case(query):
+            response = await send("GET", f"/store/sales?{query}")
+            message = assert_error(response, 400, "invalid_parameter")
+            assert message.startswith(f"{query.partition('=')[0]}: expected ")
