@@ -69,9 +69,6 @@ async def test_a_number_that_is_no_category_stays_chosen(service: Service, staff
     assert await stored(service, staff) == [{"id": 1, "name": "Rex", "categoryId": 7}]
 
 
-# A new category
-
-
 async def test_the_list_adds_a_category_with_the_pet(service: Service, staff: Visitor) -> None:
     await add(service.store, "Dogs")
     page = await staff.get("/pets/new")
@@ -89,14 +86,17 @@ async def test_the_list_adds_a_category_with_the_pet(service: Service, staff: Vi
     assert {event["actor"]["id"] for event in events} == {staff.key_id}
 
 
-async def test_a_new_category_needs_a_name(service: Service, staff: Visitor) -> None:
-    await add(service.store, "Dogs")
-    refused = await staff.post("/pets", categoryId="+", **NEW)
-    assert "New category: expected the name" in words(refused)
-    assert '<option value="+" selected>' in refused.text
-    too_long = await staff.post("/pets", categoryId="+", addedCategory="x" * 101, **NEW)
-    assert "New category: expected 1 to 100 characters" in words(too_long)
-    assert await stored(service, staff) == []
+async def test_a_new_category_and_its_pet_need_a_name(service: Service, staff: Visitor) -> None:
+    for name, added, said in (
+        ("Bella", "", "New category: expected the name"),
+        ("Bella", "x" * 101, "New category: expected 1 to 100 characters"),
+        (" ", "Ferrets", "Name: expected 1 to 255 characters"),
+    ):
+        sent = NEW | {"name": name, "categoryId": "+", "addedCategory": added}
+        refused = await staff.post("/pets", **sent)
+        assert said in words(refused)
+        assert '<option value="+" selected>' in refused.text
+    assert await stored(service, staff) == await stored(service, staff, "/v1/categories") == []
 
 
 @pytest.mark.each_database
@@ -105,15 +105,6 @@ async def test_two_people_add_the_same_category_once(service: Service, staff: Vi
     await asyncio.gather(*(staff.submit("/pets", **NEW, **sent, once=once) for once in "abcdef"))
     assert [each["name"] for each in await stored(service, staff, "/v1/categories")] == ["Ferrets"]
     assert {pet["categoryId"] for pet in await stored(service, staff)} == {1}
-
-
-async def test_no_category_is_added_for_a_pet_that_is_refused(
-    service: Service, staff: Visitor
-) -> None:
-    sent = {"name": " ", "categoryId": "+", "addedCategory": "Ferrets", "status": ""}
-    refused = await staff.post("/pets", **sent)
-    assert "Name: expected 1 to 255 characters" in words(refused)
-    assert await stored(service, staff, "/v1/categories") == []
 
 
 async def test_a_failure_after_adding_a_category_is_told(service: Service, staff: Visitor) -> None:
@@ -134,17 +125,15 @@ async def test_who_may_not_add_categories_is_not_offered_it(service: Service) ->
     assert choices((await reader.get("/pets")).text) == [("", "any"), ("1", "Dogs")]
 
 
-@pytest.mark.parametrize("typed", ["999", "-1", "0", "Dogs", "x" * 9000])
-async def test_a_pet_gets_no_number_that_is_no_category(
-    service: Service, staff: Visitor, typed: str
-) -> None:
+async def test_a_pet_gets_no_number_that_is_no_category(service: Service, staff: Visitor) -> None:
     await add(service.store, "Dogs")
     await service.store.write(create_pets([NewPet("Bella", 1)]))
-    refused = await staff.post("/pets", categoryId=typed, **NEW)
-    assert f"Category: there is no category “{typed[:99]}" in words(refused)
     page = await staff.get("/pets/1")
-    refused = await press(staff, page, "Save", categoryId=typed)
-    assert refused.status_code == 400
+    for typed in ("999", "-1", "0", "Dogs", "x" * 9000):
+        refused = await staff.post("/pets", categoryId=typed, **NEW)
+        assert f"Category: there is no category “{typed[:99]}" in words(refused)
+        refused = await press(staff, page, "Save", categoryId=typed)
+        assert refused.status_code == 400
     assert [pet["categoryId"] for pet in await stored(service, staff)] == [1]
 
 
