@@ -83,15 +83,14 @@ async def test_arguments_are_taken_as_agents_send_them(service: Service) -> None
         ):
             pets = (await agent.call("list_pets", **call))["pets"]
             assert pets == [added[index] for index in found], call
-
-
-async def test_a_list_has_20_items_and_a_cursor_until_the_last_page(service: Service) -> None:
-    async with agent_in(service, writes=True) as agent:
-        await agent.call("add_pets", pets=[{"name": "Bo", "categoryId": 1}] * 21)
-        assert len((await agent.call("list_pets"))["pets"]) == 20
-        first = await agent.call("list_pets", limit=15)
-        last = await agent.call("list_pets", limit=15, cursor=first["next"])
-    assert [pet["id"] for pet in first["pets"] + last["pets"]] == [*range(1, 22)]
+        for _ in range(2):  # which acts once
+            call = {"pets": [{"name": "Bo", "categoryId": 1}] * 19, "idempotencyKey": "k-1"}
+            assert len((await agent.call("add_pets", **call))["pets"]) == 19
+        told = await agent.fail("add_pets", **{**call, "pets": [{"name": "X", "categoryId": 1}]})
+        assert "What to do: Leave idempotencyKey out: it belongs to another call." in told
+        first = await agent.call("list_pets")
+        last = await agent.call("list_pets", cursor=first["next"])
+    assert ([pet["id"] for pet in first["pets"]], len(last["pets"])) == ([*range(1, 21)], 1)
     assert last.keys() == {"pets"}
 
 
@@ -132,13 +131,3 @@ async def test_an_agent_sells_a_pet_and_sees_it_counted(service: Service) -> Non
     assert [order["id"] for order in orders["orders"]] == [1]
     assert [event["actor"] for event in history["events"]] == [{"type": "key", "id": 1}]
     assert categories["categories"] == [category]
-
-
-async def test_a_call_with_the_idempotency_key_of_another_one_acts_once(service: Service) -> None:
-    async with agent_in(service, writes=True) as agent:
-        call = {"pets": [{"name": "Bo", "categoryId": 1}], "idempotencyKey": "k-1"}
-        assert await agent.call("add_pets", **call) == await agent.call("add_pets", **call)
-        told = await agent.fail("add_pets", **{**call, "pets": [{"name": "X", "categoryId": 1}]})
-        pets = await agent.call("list_pets")
-    assert len(pets["pets"]) == 1
-    assert "What to do: Leave idempotencyKey out: it belongs to another call." in told

@@ -34,6 +34,11 @@ def test_a_name_that_becomes_free_meanwhile_is_accepted() -> None:
     assert by_hand(unit, [], [], WRITTEN, []) == Category(1, "Dogs")
 
 
+def test_a_change_that_changes_nothing_is_not_written() -> None:
+    for patch in (CategoryPatch(), CategoryPatch("Dogs", None)):
+        assert by_hand(update_category(1, patch), [DOGS]) == Category(1, "Dogs")
+
+
 @pytest.mark.each_database
 async def test_many_categories_are_found_by_their_names_in_any_case(
     store: Store, monkeypatch: pytest.MonkeyPatch

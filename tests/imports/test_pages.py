@@ -5,6 +5,7 @@ import asyncio
 import httpx
 import pytest
 
+from support.cases import case
 from support.page_forms import form_to
 from support.service import Service
 from support.visitor import Visitor, signed_in, words
@@ -97,49 +98,40 @@ async def test_everything_is_decided_on_one_page(staff: Visitor, service: Servic
     ]
 
 
-BREEDS = "".join(f"Pet {number},Breed {number}\n" for number in range(120))
-READ = '<details class="panel" open>\n  <summary>How the file is read'
-STATUSES = '<details class="panel" id="statuses" open>'
-
-
-@pytest.mark.parametrize(
-    ("text", "shown", "opened"),
-    [
-        ("name,category,status\nRex,Dogs,sold\n", "1 pet to add", []),
-        ("Tier;Alter\nBello;3\nRex;4\n", "Rows without a category", []),
-        ("owner,category\nJane,Dogs\n", "Choose the column of the names.", [READ]),
-        ("Rex,Dogs,\nMia,Dogs,\n", "3: empty", [READ]),
-        ("name,category,status\nRex,Wolves,lost\n", "lost, 1 row", [STATUSES]),
-        (f"name,breed\n{BREEDS}", "Add these 120 categories", []),
-        ("name,category\nUnnamed,Dogs\nUnnamed,Dogs\n", "2 rows have a name that is in", []),
-    ],
-)
-async def test_what_is_to_decide_is_open(
-    staff: Visitor, service: Service, text: str, shown: str, opened: list[str]
-) -> None:
+async def test_what_is_to_decide_is_open(staff: Visitor, service: Service) -> None:
+    breeds = "".join(f"Pet {number},Breed {number}\n" for number in range(120))
+    read = '<details class="panel" open>\n  <summary>How the file is read'
+    statuses = '<details class="panel" id="statuses" open>'
     pet = {"name": "unnamed", "categoryId": 1}
     await service.request("POST", "/v1/pets", staff.token, json=pet)
-    page = await staff.get(await preview(staff, text))
-    assert shown in words(page)
-    assert [each for each in (READ, STATUSES) if each in page.text] == opened
+    cases: list[tuple[str, str, list[str]]] = [
+        ("name,category,status\nRex,Dogs,sold\n", "1 pet to add", []),
+        ("Tier;Alter\nBello;3\nRex;4\n", "Rows without a category", []),
+        ("owner,category\nJane,Dogs\n", "Choose the column of the names.", [read]),
+        ("Rex,Dogs,\nMia,Dogs,\n", "3: empty", [read]),
+        ("name,category,status\nRex,Wolves,lost\n", "lost, 1 row", [statuses]),
+        (f"name,breed\n{breeds}", "Add these 120 categories", []),
+        ("name,category\nUnnamed,Dogs\nUnnamed,Dogs\n", "2 rows have a name that is in", []),
+    ]
+    for text, shown, opened in cases:
+        with case(text):
+            page = await staff.get(await preview(staff, text))
+            assert shown in words(page)
+            assert [each for each in (read, statuses) if each in page.text] == opened
 
 
-@pytest.mark.parametrize(
-    ("files", "message"),
-    [
+async def test_a_file_that_cannot_be_read_is_refused_in_plain_words(staff: Visitor) -> None:
+    large = b"," * (8 * 2**20 + 1)
+    for files, message in (
         (None, "choose a file first"),
         ({"file": ("", b"", "text/csv")}, "choose a file first"),
         ({"other": ("a.csv", b"name\nRex\n", "text/csv")}, "choose a file first"),
-        ({"file": ("a.csv", b"," * (8 * 2**20 + 1), "text/csv")}, "the file is larger than 8 MB"),
+        ({"file": ("a.csv", large, "text/csv")}, "the file is larger than 8 MB"),
         ({"file": ("a.csv", b"name,category\n", "text/csv")}, "The file has no row for a pet."),
-    ],
-)
-async def test_a_file_that_cannot_be_read_is_refused_in_plain_words(
-    staff: Visitor, files: dict[str, tuple[str, bytes, str]] | None, message: str
-) -> None:
-    refused = await staff.post("/import", files)
-    assert refused.status_code == 400
-    assert message in words(refused)
+    ):
+        refused = await staff.post("/import", files)
+        assert refused.status_code == 400
+        assert message in words(refused)
 
 
 async def test_markup_of_a_file_is_text(staff: Visitor) -> None:
