@@ -8,7 +8,7 @@ import pytest
 from support.cases import case
 from support.page_forms import form_to
 from support.service import Service
-from support.visitor import Visitor, signed_in, words
+from support.visitor import Visitor, words
 
 pytestmark = pytest.mark.anyio
 
@@ -140,14 +140,6 @@ async def test_markup_of_a_file_is_text(staff: Visitor) -> None:
     for page in (await staff.get(path), await run(staff, path), await staff.get("/import")):
         assert evil not in page.text
         assert "<img src=x" not in page.text
-
-
-async def test_another_person_sees_nothing_of_it(staff: Visitor, service: Service) -> None:
-    path = await preview(staff, LIST)
-    other = await signed_in(service)
-    assert (await other.get(path)).status_code == 404
-    assert (await other.post(f"{path}/run")).status_code == 404
-    assert "tiere.csv" not in (await other.get("/import")).text
 
 
 async def test_two_clicks_on_the_button_add_every_pet_once(

@@ -1,6 +1,8 @@
 """The pages of pets."""
 
 import asyncio
+import csv
+import io
 import re
 from typing import Any
 
@@ -242,17 +244,16 @@ async def test_only_edited_fields_are_changed(service: Service, staff: Visitor) 
     assert await stored(service, staff) == [{"id": 1, **body, "status": "sold"}]
 
 
-async def test_an_unchanged_form_changes_nothing(service: Service, staff: Visitor) -> None:
+async def test_undo_restores_the_pet_unless_nothing_was_changed(
+    service: Service, staff: Visitor
+) -> None:
+    await staff.submit("/categories", name="Cats")
     page = await succeed(staff, await added(staff), "Save")
     assert "Nothing was changed." in words(page)
     assert "Undo" not in words(page)
     assert await history(service, staff) == ["pet.created"]
-
-
-async def test_undo_restores_the_pet(service: Service, staff: Visitor) -> None:
-    await staff.submit("/categories", name="Cats")
     typed = {"name": "Rex", "categoryId": "2", "status": ""}
-    changed = await succeed(staff, await added(staff), "Save", **typed)
+    changed = await succeed(staff, page, "Save", **typed)
     assert "Rex is changed." in words(changed)
     undone = await succeed(staff, changed, "Undo")
     assert "Bella is as it was before." in words(undone)
@@ -371,3 +372,34 @@ async def test_a_double_click_adds_one_with_any_form_id(service: Service, staff:
     assert len(await stored(service, staff)) == 1
     await staff.submit("/pets", **form | {"name": "Rex"})  # another one
     assert len(await stored(service, staff)) == 2
+
+
+PETS = [NewPet("Bella", 1, "available"), NewPet("=1+1", 2, "sold"), NewPet("Müsli", 2)]
+
+
+async def test_a_downloaded_file_has_what_the_list_shows(service: Service, staff: Visitor) -> None:
+    async def saved(delimiter: str = ",", **query: str) -> list[list[str]]:
+        """Return the rows of the file, of which the first has the names of the columns."""
+        file = await staff.get("/pets/export.csv", **query)
+        assert file.headers["content-type"] == "text/csv; charset=utf-8"
+        assert file.headers["content-disposition"] == 'attachment; filename="pets-2026-12-01.csv"'
+        assert file.content.startswith(b"\xef\xbb\xbf")
+        text = io.StringIO(file.content.decode("utf-8-sig"), newline="")
+        return [row[:5] for row in csv.reader(text, delimiter=delimiter)]
+
+    await service.store.write(create_pets(PETS))
+    assert await saved() == [
+        ["id", "name", "categoryId", "category", "status"],
+        ["3", "Müsli", "2", "", ""],
+        ["2", "'=1+1", "2", "", "sold"],
+        ["1", "Bella", "1", "Dogs", "available"],
+    ]
+    page = await staff.get("/pets", status="sold", name="1")
+    assert 'href="/console/pets/export.csv?name=1&amp;status=sold"' in page.text
+    for filters, ids in (
+        ({"status": "sold", "name": "1"}, ["2"]),
+        ({"categoryId": "2"}, ["3", "2"]),
+        ({"status": "none"}, ["3"]),
+    ):
+        assert [row[0] for row in await saved(**filters)] == ["id", *ids]
+    assert len(await saved(";", separator="semicolon")) == 4
