@@ -20,7 +20,6 @@ from petstore.pets.commands import pets
 from petstore.pets.model import (
     NewPet,
     Pet,
-    PetFilter,
     PetPatch,
     PetStatus,
     patched,
@@ -123,19 +122,6 @@ def test_only_the_named_fields_change(text: bytes, expected: Pet) -> None:
     patch = decode_json(text, PetPatch)
     assert patched(BELLA, patch) == expected
     assert status_after(BELLA, patch) == expected.status
-
-
-@pytest.mark.parametrize(
-    ("filters", "admitted"),
-    [
-        *((PetFilter(), [1, 2]), (PetFilter("available", 7, [9]), [1]), (PetFilter("sold"), [])),
-        *((PetFilter("sold", 7), []), (PetFilter("available", 8), [])),
-        *((PetFilter(category_id=8), []), (PetFilter(has_status=True), [1])),
-        (PetFilter(has_status=False), [2]),
-    ],
-)
-def test_a_filter_admits_by_status_and_category(filters: PetFilter, admitted: list[int]) -> None:
-    assert [pet.id for pet in (BELLA, Pet(2, "Rex", 7)) if filters.admits(pet)] == admitted
 
 
 @pytest.mark.parametrize("name", ["add", "change"])
