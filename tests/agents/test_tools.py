@@ -162,13 +162,12 @@ async def test_an_agent_is_offered_what_its_key_may_do(service: Service) -> None
             assert {*await agent.tools()} == {*offered, "list_events", "get_usage"}
 
 
-async def test_an_agent_without_a_valid_key_is_told_to_ask_for_one(service: Service) -> None:
+async def test_an_agent_is_told_that_its_key_is_invalid_or_the_store_does_not_respond(
+    service: Service,
+) -> None:
     async with listening(service.app) as url, agent(url, "nothing") as made:
         with pytest.raises(MCPError, match=r"^401 invalid_api_key: .*\nWhat to do: Ask the"):
             await made.tools()
-
-
-async def test_an_agent_is_told_that_the_store_does_not_respond() -> None:
     async with agent(f"http://127.0.0.1:{free_port()}", "a-key", writes=True) as made:
         told = await made.fail("get_order", orderId=1)
         assert "What to do: Call again in a minute. If it fails again, tell the user." in told

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from petstore.categories.model import Category, CategoryCreate, CategoryPatch
-from petstore.categories.store import (
-    ids_of_categories,
-)
+from petstore.categories.store import ids_of_categories
 from petstore.databases.contract import Duplicate, Row, Store
 from petstore.errors import CategoryNameTaken
 from support.cases import case

@@ -218,10 +218,7 @@ async def test_the_list_adds_a_category_with_the_pet(service: Service, staff: Vi
     )
     assert "Added Bella (#1), in the new category Cats." in words(added)
     assert form_of(added, "Add the pet").fields["categoryId"] == "2"
-    assert [each["name"] for each in await stored(service, staff)] == [
-        "Dogs",
-        "Cats",
-    ]
+    assert [each["name"] for each in await stored(service, staff)] == ["Dogs", "Cats"]
     events = (await stored(service, staff, "/v1/events"))[-2:]
     assert [event["type"] for event in events] == ["category.created", "pet.created"]
     assert {event["actor"]["id"] for event in events} == {staff.key_id}

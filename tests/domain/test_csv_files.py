@@ -69,7 +69,7 @@ def test_no_exported_cell_is_read_as_a_formula(cells: list[str], delimiter: Deli
 
 def test_what_is_special_is_escaped_and_a_lone_return_quoted_as_it_is_wanted() -> None:
     rows: list[dict[str, Any]] = [
-        *({"id": 7, "name": "=1"}, {"id": "x=1", "more": 7}, {"id": "\ra", "name": "=1"}),
+        *({"id": 7, "name": "=1"}, {"id": "x=1", "more": 7}, {"id": "\ra", "name": "=1"})
     ]
     for is_safe, text in (
         (True, 'id,name\n7,\'=1\nx=1,\n"\'\ra","\'=1"\n'),

@@ -12,11 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from petstore.domain.decoding import (
-    convert,
-    decode_json,
-    moment_in,
-)
+from petstore.domain.decoding import convert, decode_json, moment_in
 from petstore.domain.fields import INT64_MAX, INT64_MIN, Int64
 from petstore.errors import InvalidBody, InvalidParameter
 from petstore.pets.model import NewPet

@@ -9,14 +9,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import asdict
 
 from petstore.domain.decoding import decode_json
-from petstore.domain.fields import (
-    NO_U0000,
-    NOT_BLANK,
-    PRINTABLE,
-    Int64,
-    Moment,
-    patch_of,
-)
+from petstore.domain.fields import NO_U0000, NOT_BLANK, PRINTABLE, Int64, Moment, patch_of
 from petstore.errors import InvalidBody
 
 

@@ -8,7 +8,6 @@ import re
 from itertools import product
 from typing import Any, TypeAlias
 
-import click
 import msgspec
 import pytest
 from msgspec import UNSET, UnsetType
@@ -16,16 +15,7 @@ from msgspec import UNSET, UnsetType
 from petstore.domain.decoding import decode_json
 from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.errors import IllegalTransition, InvalidBody
-from petstore.pets.commands import pets
-from petstore.pets.model import (
-    NewPet,
-    Pet,
-    PetPatch,
-    PetStatus,
-    patched,
-    status_after,
-)
-from petstore.pets.pages import FORM
+from petstore.pets.model import NewPet, Pet, PetPatch, PetStatus, patched, status_after
 
 StatusOrNone: TypeAlias = PetStatus | UnsetType
 
@@ -122,10 +112,3 @@ def test_only_the_named_fields_change(text: bytes, expected: Pet) -> None:
     patch = decode_json(text, PetPatch)
     assert patched(BELLA, patch) == expected
     assert status_after(BELLA, patch) == expected.status
-
-
-@pytest.mark.parametrize("name", ["add", "change"])
-def test_a_form_and_a_command_have_every_field(name: str) -> None:
-    parameters = pets.commands[name].get_params(click.Context(pets))
-    assert {*NewPet.__struct_fields__} <= {parameter.name for parameter in parameters}
-    assert FORM.labels.keys() == {*NewPet.__struct_encode_fields__}

@@ -11,12 +11,7 @@ from msgspec.structs import astuple
 from petstore.categories.model import CategoryCreate
 from petstore.clock import MINUTE
 from petstore.databases.contract import Row, Store, Unit
-from petstore.errors import (
-    IllegalTransition,
-    PetNotAvailable,
-    PetReserved,
-    UnknownCategory,
-)
+from petstore.errors import IllegalTransition, PetNotAvailable, PetReserved, UnknownCategory
 from petstore.events.store import Change
 from petstore.orders.model import OrderCreate, OrderPatch, OrderStatus
 from petstore.orders.store import cancel_order, get_order, place_order, update_order

@@ -1,4 +1,4 @@
-"""The undo that stays beside the last change in the history of a pet."""
+"""The page of a pet: selling it, what it says of the sale, and the undo of the last change."""
 
 import asyncio
 import re
@@ -12,25 +12,153 @@ from petstore.databases.schema import prune_all
 from petstore.events.model import Author, NewEvent
 from petstore.events.store import Change
 from support.history import published_by
-from support.page_forms import buttons_of, press, succeed
+from support.manual_clock import ManualClock
+from support.page_forms import buttons_of, form_of, press, succeed
 from support.retention import DAYS_KEPT
 from support.service import Service
+from support.stores import do
 from support.visitor import Visitor, signed_in_person, words
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
+
+
+@pytest.fixture
+async def grace(service: Service) -> Visitor:
+    """A clerk, in a shop with an available pet."""
+    grace = await signed_in_person(service, "clerk", "Grace")
+    await grace.submit("/pets", name="Bella", categoryId="1", status="available")
+    return grace
+
+
+async def sell(visitor: Visitor, **typed: str) -> httpx.Response:
+    return await succeed(visitor, await visitor.get("/pets/1"), "Sell Bella", **typed)
+
+
+async def statuses(visitor: Visitor) -> tuple[str, str]:
+    """Return the status of the pet and that of its newest order, as their pages say them."""
+    pages = [await visitor.get(path) for path in ("/pets/1", "/orders/1")]
+    first, second = (page.text.partition('<span class="status ')[2] for page in pages)
+    return first.partition('"')[0], second.partition('"')[0]
+
+
+@pytest.mark.each_database
+async def test_a_sale_asks_for_buyer_and_price_and_is_undone_by_a_return(
+    service: Service, grace: Visitor, clock: ManualClock
+) -> None:
+    place = '<div id="sale" data-follow="pet order">'  # an open page learns of the sale
+    assert place in (await grace.get("/pets/1")).text
+    sold = await sell(grace, buyer="Ada", amount="249")
+    assert "Sold Bella to Ada for $249.00 (order 1)." in words(sold)
+    assert "Sold 1 Dec 2026, 12:00 To Ada for $249.00, by Grace: Order 1." in words(sold)
+    assert '<a href="/console/orders/1">Order 1</a>' in sold.text
+    assert "To <bdi>Ada</bdi>" in sold.text.partition(place)[2].partition("</div>")[0]
+    assert await statuses(grace) == ("sold", "delivered")
+    await service.store.write(do("DELETE FROM events"))
+    assert "To Ada for $249.00: Order 1." in words(await grace.get("/pets/1"))
+    clock.advance(600)
+    undone = await succeed(grace, sold, "Undo")
+    assert undone.url.path == "/console/pets/1"
+    assert "Order 1 is returned, and $249.00 refunded. Bella is available again." in words(undone)
+    assert await statuses(grace) == ("available", "returned")
+
+
+async def test_a_pet_is_returned_on_its_page_and_not_by_a_single_tap(grace: Visitor) -> None:
+    sold = await sell(grace)  # neither buyer nor price is required
+    assert "Sold Bella (order 1)." in words(sold)
+    assert "No buyer recorded, by Grace: Order 1." in words(sold)
+    assert "Make available" not in words(sold)
+    page = await grace.get("/pets/1")
+    form = page.text.partition("<summary>Return…</summary>")[2].partition("</details>")[0]
+    assert "<button>Return <bdi>Bella</bdi></button>" in form
+    assert "Refund" not in form  # there was no price
+    returned = await succeed(grace, page, "Return Bella", returnReason="Allergic")
+    assert returned.url.path == "/console/pets/1"
+    assert "Order 1 is returned. Bella is available again." in words(returned)
+    assert await statuses(grace) == ("available", "returned")
+    await sell(grace)
+    late = await press(grace, sold, "Undo")
+    assert late.status_code == 412
+    assert "Order 1 is returned already." in words(late)
+    assert "by Grace: Order 2." in words(await grace.get("/pets/1"))
+
+
+async def test_what_was_typed_for_an_order_stays(grace: Visitor) -> None:
+    page = await grace.get("/pets/1")
+    typed = {"buyer": "Ada", "amount": "1,249.50", "shipDate": "2026-12-24T10:00", "note": "Calls"}
+    for button in ("Reserve", "Sell Bella"):
+        refused = await press(grace, page, button, **typed | {"amount": "a lot"})
+        assert refused.status_code == 400
+        assert "Price in USD: enter a price such as 249.00" in words(refused)
+        assert form_of(refused, button).fields.items() >= (typed | {"amount": "a lot"}).items()
+        assert form_of(refused, "Save").fields["name"] == "Bella"
+    for _ in range(2):
+        reserved = await succeed(grace, page, "Reserve", **typed)
+        assert reserved.url.path == "/console/orders/1"
+    kept = form_of(reserved, "Save").fields
+    assert kept.items() >= (typed | {"amount": "1249.50"}).items()
+
+
+@pytest.mark.parametrize(
+    ("status", "button"),
+    [
+        *((status, "Sell Rex") for status in ("available", "pending", "sold", "")),
+        *((status, "Reserve") for status in ("available", "pending", "")),
+    ],
+)
+async def test_two_clicks_sell_or_reserve_a_pet_without_an_order_once_whatever_its_status(
+    grace: Visitor, status: str, button: str
+) -> None:
+    await grace.submit("/pets", name="Rex", categoryId="1", status=status)
+    page = await grace.get("/pets/2")
+    for _ in range(2):
+        done = await succeed(grace, page, button, buyer="Ada")
+        assert "order 1)." in words(done)
+    await succeed(grace, done, "Undo")
+    assert '<span class="status available"' in (await grace.get("/pets/2")).text
+
+
+async def test_a_pet_that_changed_meanwhile_is_not_made_available_to_be_sold(
+    grace: Visitor,
+) -> None:
+    await grace.submit("/pets", name="Rex", categoryId="1", status="")
+    page = await grace.get("/pets/2")
+    await succeed(grace, page, "Save", status="pending")
+    refused = await press(grace, page, "Sell Rex")
+    assert refused.status_code == 409
+    assert form_of(refused, "Save").fields["status"] == "pending"
+
+
+async def test_who_sells_second_learns_who_was_faster(service: Service, grace: Visitor) -> None:
+    ada = await signed_in_person(service, "clerk", "Ada")
+    page = await ada.get("/pets/1")
+    await sell(grace)
+    late = await press(ada, page, "Sell Bella")
+    assert late.status_code == 409
+    assert "Grace has just sold Bella." in words(late)
+    assert "/return" not in late.text
+    assert 'name="undo"' not in late.text
+
+
+@pytest.mark.each_database
+async def test_a_sale_that_was_returned_is_not_told_again(
+    grace: Visitor, clock: ManualClock
+) -> None:
+    await sell(grace, buyer="Ada")
+    clock.advance(60)
+    page = await succeed(grace, await grace.get("/pets/1"), "Return Bella")
+    assert "Ada" not in words(page).partition("History")[0]
+    page = await succeed(grace, page, "Save", status="sold")
+    assert "Bella is sold. This does not count as a sale." in words(page)
+    assert "Sold 1 Dec 2026, 12:01 Marked as sold by Grace. Sales does not count it." in words(page)
+    assert "Return" not in words(page).partition("History")[0]
+
+
+# The undo that stays beside the last change in the history.
 
 BELLA = {"name": "Bella", "categoryId": "1", "status": "available"}
 UNDO, AVAILABLE = "Undo", "Make it available again"
 AGAIN = "Add it again, with a new number"
 OFFERS = {UNDO, AVAILABLE, AGAIN}
-
-
-@pytest.fixture
-async def grace(service: Service) -> Visitor:
-    """A clerk who has added Bella."""
-    grace = await signed_in_person(service, "clerk", "Grace")
-    await grace.submit("/pets", **BELLA, once="a")
-    return grace
 
 
 async def pet(visitor: Visitor, number: int = 1) -> httpx.Response:
