@@ -41,10 +41,7 @@ _NAMES = sorted(
     if (name := f"{path.parent.name}/{path.stem}") not in _WITHOUT_PURE_TESTS
 )
 _NAMES += ["http/parser", "limits/decide", "limits/minutes", "generations"]
-_OTHER_TESTS = {
-    "domain/csv_files": ["domain/test_csv_files", "pets/test_spreadsheet_safety"],
-    "generations": ["test_generations"],
-}
+_OTHER_TESTS = {"generations": ["test_generations"]}
 MODULES: Table = {
     f"src/petstore/{name}.py": [
         f"tests/{test}.py" for test in _OTHER_TESTS.get(name, [name.replace("/", "/test_")])

@@ -13,6 +13,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from petstore import agents
 from support.agents import Agent
+from support.cases import case
 from support.process import ServerProcess, free_port
 from support.shop import Shop
 
@@ -65,9 +66,9 @@ def test_over_http_it_serves_until_a_stop_signal(server: ServerProcess, token: s
         assert (process.wait(60), process.stderr.read()) == (0, "")
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
+def test_a_wrong_option_a_missing_key_and_a_wrong_proxy_are_named() -> None:
+    shop = Shop("http://127.0.0.1:9", "a-key")
+    for options, told in (
         (("--http", "--host=::"), "--host ::: name the hosts by which clients reach it"),
         (("--http", "--allowed-host=http://x"), "--allowed-host: 'http://x': expected a host"),
         (("--http", "--allowed-host=x:80"), "--allowed-host: 'x:80': expected a host"),
@@ -76,13 +77,9 @@ def test_over_http_it_serves_until_a_stop_signal(server: ServerProcess, token: s
         (("--host=::1",), "--host is for --http"),
         (("--allowed-host=shop.example",), "--allowed-host is for --http"),
         (("--trusted-proxy=127.0.0.1",), "--trusted-proxy is for --http"),
-    ],
-)
-def test_a_wrong_option_is_named(options: tuple[str, ...], told: str) -> None:
-    assert told in Shop("http://127.0.0.1:9", "a-key").fail("mcp", *options, status=2)
-
-
-def test_it_needs_a_key_and_a_proxy_that_can_be_used() -> None:
+    ):
+        with case(options):
+            assert told in shop.fail("mcp", *options, status=2)
     told = Shop("http://127.0.0.1:9", "").fail("mcp", status=5)
     assert told.startswith("no key: put your API key into the environment")
     proxy = {"http_proxy": "ftp://proxy.example"}

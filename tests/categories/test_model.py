@@ -13,31 +13,38 @@ from petstore.errors import InvalidBody
 DOGS = Category(1, "Dogs", "Great and small.")
 
 
-@pytest.mark.parametrize("kind", [CategoryCreate, CategoryPatch])
+LONG = "x" * 1001
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
         *(("name", value) for value in (None, "", " \t\u3000\n", "x" * 101, "\0", "Dogs\0", 5)),
         *(("name", value) for value in (True, ["Dogs"])),
-        *(("description", value) for value in ("x" * 1001, "\0", "a\n\0", "\0\n", 5, False, ["a"])),
+        *(("description", value) for value in (LONG, "\0", "a\n\0", "\0\n", 5, False, ["a"])),
     ],
-    ids=lambda value: getattr(value, "__name__", repr(value)[:30]),
+    ids=lambda value: repr(value)[:30],
 )
-def test_an_invalid_value_is_refused_naming_the_field(kind: type, field: str, value: Any) -> None:
+def test_an_invalid_value_is_refused_naming_the_field(field: str, value: Any) -> None:
     body = json.dumps({"name": "Dogs"} | {field: value}).encode()
-    with pytest.raises(InvalidBody, match=rf"^{field}: expected "):
-        decode_json(body, kind)
+    for kind in (CategoryCreate, CategoryPatch):
+        with pytest.raises(InvalidBody, match=rf"^{field}: expected "):
+            decode_json(body, kind)
+    for body, message in (
+        (b"{}", "^name: required; expected 1 to 100"),
+        (b'{"name": "Dogs", "description": null}', "^description: expected up to 1000"),
+    ):
+        with pytest.raises(InvalidBody, match=message):
+            decode_json(body, CategoryCreate)
 
 
-def test_a_new_category_needs_a_name_and_refuses_a_null_description() -> None:
-    with pytest.raises(InvalidBody, match=r"^name: required; expected 1 to 100"):
-        decode_json(b"{}", CategoryCreate)
-    with pytest.raises(InvalidBody, match=r"^description: expected up to 1000"):
-        decode_json(b'{"name": "Dogs", "description": null}', CategoryCreate)
-
-
-@pytest.mark.parametrize("name", ["x", "\N{DOG FACE}" * 100, " Dogs\n", "null", "-1"])
-@pytest.mark.parametrize("description", ["", " ", "\n", "\N{DOG FACE}" * 1000])
+@pytest.mark.parametrize(
+    ("name", "description"),
+    [
+        *(("x", ""), ("\N{DOG FACE}" * 100, "\N{DOG FACE}" * 1000), (" Dogs\n", " ")),
+        *(("null", "\n"), ("-1", "")),
+    ],
+)
 def test_a_valid_category_is_accepted_unchanged(name: str, description: str) -> None:
     body = json.dumps({"name": name, "description": description}).encode()
     assert decode_json(body, CategoryCreate) == CategoryCreate(name, description)

@@ -1,5 +1,7 @@
-"""The pages of categories and their stock."""
+"""The pages of categories and their stock, and their field in the forms of pets."""
 
+import asyncio
+import html
 import re
 from typing import Any
 
@@ -7,6 +9,7 @@ import httpx
 import pytest
 
 from petstore.categories.model import CategoryCreate
+from petstore.databases.contract import Store
 from petstore.pets.model import NewPet
 from petstore.pets.store import MAX_CATEGORIES
 from support.changes import create_category, create_pets
@@ -52,14 +55,14 @@ async def test_a_category_needs_a_name_that_is_free(service: Service, staff: Vis
     assert await stored(service, staff) == [{"id": 1, "name": "Dogs"}]
 
 
-async def test_without_the_write_scope_a_category_is_read_only(
+async def test_who_may_only_read_sees_no_button_and_no_stock(
     service: Service, staff: Visitor
 ) -> None:
     await added(staff)
     reader = await signed_in(service, scopes=frozenset({"pets:read"}))
     for path in ("/categories", "/categories/1"):
         page = await reader.get(path)
-        assert page.status_code == 200
+        assert "Dogs" in words(page)
         assert buttons_of(page) == []
 
 
@@ -92,29 +95,28 @@ async def test_a_change_is_told_and_undone(service: Service, staff: Visitor) -> 
         assert await stored(service, staff) == [{"id": 1, "name": "Dogs"}]
 
 
-async def test_a_category_with_pets_cannot_be_deleted(staff: Visitor) -> None:
-    page = await added(staff)
+async def test_a_category_without_pets_is_deleted_and_added_again(
+    service: Service, staff: Visitor
+) -> None:
+    page = await added(staff, "Dogs", "All.")
     await staff.submit("/pets", name="Bella", categoryId="1", status="available")
     refused = await press(staff, page, "Delete Dogs")
     assert refused.status_code == 409
     assert "Pets belong to this category, so it cannot be deleted." in words(refused)
     assert 'href="/console/pets?categoryId=1"' in refused.text
-
-
-async def test_undo_adds_a_deleted_category_with_a_new_number(
-    service: Service, staff: Visitor
-) -> None:
-    page = await succeed(staff, await added(staff, "Dogs", "All."), "Delete Dogs")
-    assert "Dogs is deleted." in words(page)
-    await succeed(staff, page, "Add it again, with a new number")
+    await staff.submit("/pets/1/delete")
+    deleted = await succeed(staff, page, "Delete Dogs")
+    assert "Dogs is deleted." in words(deleted)
+    await succeed(staff, deleted, "Add it again, with a new number")
     assert await stored(service, staff) == [{"id": 2, "name": "Dogs", "description": "All."}]
 
 
-async def test_a_conflict_shows_the_other_change_and_keeps_the_input(
+async def test_what_another_user_changed_or_deleted_is_told_and_the_input_stays(
     service: Service, staff: Visitor, other: Visitor
 ) -> None:
     page = await added(staff)
     await succeed(other, page, "Save", name="Hounds")
+    changed = await other.get("/categories/1")
     refused = await press(staff, page, "Save", description="All.")
     assert refused.status_code == 412
     assert "Another user changed this category while you were looking at it." in words(refused)
@@ -124,15 +126,11 @@ async def test_a_conflict_shows_the_other_change_and_keeps_the_input(
     assert "The page shows it as it is now." in words(late)
     await succeed(staff, refused, "Save mine anyway")
     assert await stored(service, staff) == [{"id": 1, "name": "Hounds", "description": "All."}]
-
-
-async def test_a_category_deleted_by_someone_else_is_told(staff: Visitor, other: Visitor) -> None:
-    page = await added(staff)
-    await succeed(other, page, "Delete Dogs")
-    refused = await press(staff, page, "Save", name="Hounds")
+    await succeed(staff, await staff.get("/categories/1"), "Delete Hounds")
+    refused = await press(other, changed, "Save", name="Dogs")
     assert refused.status_code == 404
-    assert "Dogs, category 1, was deleted" in words(refused)
-    assert "Your changes were not saved: Name: Hounds" in words(refused)
+    assert "Hounds, category 1, was deleted" in words(refused)
+    assert "Your changes were not saved: Name: Dogs" in words(refused)
 
 
 async def rows(visitor: Visitor) -> list[str]:
@@ -155,7 +153,9 @@ async def test_the_numbers_are_always_current(
     assert await rows(await signed_in(service)) == ["category 1 3 0 1"]
 
 
-async def test_the_category_with_fewest_pets_comes_first(service: Service, staff: Visitor) -> None:
+async def test_the_category_with_fewest_pets_comes_first_and_those_beyond_the_limit_share_a_row(
+    service: Service, staff: Visitor
+) -> None:
     for name in ("Dogs", "Cats", "Ants"):
         await service.store.write(create_category(CategoryCreate(name)))
     pets = [NewPet("Rex", 1, "available")] * 2 + [NewPet("Mia", 2, "sold")]
@@ -165,16 +165,133 @@ async def test_the_category_with_fewest_pets_comes_first(service: Service, staff
     assert 'href="/console/pets?categoryId=1&amp;status=available"' in html
     assert 'href="/console/pets?categoryId=9"' in html
     assert 'rect width="50.0%"' in html
+    many = [NewPet("Rex", number, "available") for number in range(10, MAX_CATEGORIES + 9)]
+    await service.store.write(create_pets(many))
+    assert (await rows(staff))[-1] == "all other categories 2 0 0"
 
 
-async def test_categories_beyond_the_limit_share_a_row(service: Service, staff: Visitor) -> None:
-    pets = [NewPet("Rex", number, "available") for number in range(1, MAX_CATEGORIES + 3)]
-    await service.store.write(create_pets(pets))
-    found = await rows(staff)
-    assert (len(found), found[-1]) == (MAX_CATEGORIES + 1, "all other categories 2 0 0")
+# The field of a category in the forms of pets: a list, and the name of another one.
+
+NEW = {"name": "Bella", "status": "available"}
 
 
-async def test_without_the_right_to_orders_the_stock_is_not_counted(service: Service) -> None:
-    await service.store.write(create_category(CategoryCreate("Dogs")))
-    reader = await signed_in(service, scopes=frozenset({"pets:read"}))
-    assert "Dogs" in words(await reader.get("/categories"))
+async def add(store: Store, *names: str) -> None:
+    for name in names:
+        await store.write(create_category(CategoryCreate(name)))
+
+
+def choices(page: str) -> list[tuple[str, str]]:
+    """Return the values and the words of the list of categories on a page."""
+    select = page.partition('<select id="categoryId"')[2].partition("</select>")[0]
+    options = [part.partition("</option>")[0] for part in select.split("<option ")[1:]]
+    return [
+        (html.unescape(option.split('"')[1]), html.unescape(option.partition(">")[2]))
+        for option in options
+    ]
+
+
+async def test_categories_are_a_list_by_name(service: Service, staff: Visitor) -> None:
+    await add(service.store, "dogs", "Cats", "+", "7")
+    page = (await staff.get("/pets/new")).text
+    listed = [("3", "+"), ("4", "7"), ("2", "Cats"), ("1", "dogs")]
+    assert choices(page) == [("", "Choose…"), *listed, ("+", "New category…")]
+    reader = await signed_in(service, scopes=frozenset({"pets:read"}))  # who may not add one
+    assert choices((await reader.get("/pets")).text) == [("", "any"), *listed]
+
+
+async def test_a_category_beyond_the_list_is_chosen_by_its_name(
+    service: Service, staff: Visitor
+) -> None:
+    await add(service.store, *(f"Kind {number}" for number in range(201)), "Ponies")
+    await service.store.write(create_pets([NewPet("Bella", 202)]))
+    assert ("202", "Ponies") in choices((await staff.get("/pets/1")).text)
+    assert ("202", "Ponies") not in choices((await staff.get("/pets/new")).text)
+    await staff.submit("/pets", categoryId="+", addedCategory="pONIES", **NEW)
+    assert [pet["categoryId"] for pet in await stored(service, staff, "/v1/pets")] == [202, 202]
+
+
+async def test_the_list_adds_a_category_with_the_pet(service: Service, staff: Visitor) -> None:
+    await add(service.store, "Dogs")
+    page = await staff.get("/pets/new")
+    added = await succeed(
+        staff, page, "Add the pet", name="Bella", categoryId="+", addedCategory="Cats"
+    )
+    assert "Added Bella (#1), in the new category Cats." in words(added)
+    assert form_of(added, "Add the pet").fields["categoryId"] == "2"
+    assert [each["name"] for each in await stored(service, staff)] == ["Dogs", "Cats"]
+    events = (await stored(service, staff, "/v1/events"))[-2:]
+    assert [event["type"] for event in events] == ["category.created", "pet.created"]
+    assert {event["actor"]["id"] for event in events} == {staff.key_id}
+
+
+async def test_a_new_category_and_its_pet_need_a_name(service: Service, staff: Visitor) -> None:
+    for name, added, said in (
+        ("Bella", "", "New category: expected the name"),
+        ("Bella", "x" * 101, "New category: expected 1 to 100 characters"),
+        (" ", "Ferrets", "Name: expected 1 to 255 characters"),
+    ):
+        sent = NEW | {"name": name, "categoryId": "+", "addedCategory": added}
+        refused = await staff.post("/pets", **sent)
+        assert said in words(refused)
+        assert '<option value="+" selected>' in refused.text
+    assert await stored(service, staff, "/v1/pets") == await stored(service, staff) == []
+
+
+@pytest.mark.each_database
+async def test_two_people_add_the_same_category_once(service: Service, staff: Visitor) -> None:
+    sent = {"categoryId": "+", "addedCategory": "Ferrets"}
+    await asyncio.gather(*(staff.submit("/pets", **NEW, **sent, once=once) for once in "abcdef"))
+    assert [each["name"] for each in await stored(service, staff)] == ["Ferrets"]
+    assert {pet["categoryId"] for pet in await stored(service, staff, "/v1/pets")} == {1}
+
+
+async def test_a_failure_after_adding_a_category_is_told(service: Service, staff: Visitor) -> None:
+    await add(service.store, "Dogs")
+    await service.store.write(create_pets([NewPet("Bella", 1, "available")]))
+    page = await staff.get("/pets/1")
+    await succeed(await signed_in(service), page, "Save", name="Rex")
+    refused = await press(staff, page, "Save", categoryId="+", addedCategory="Cats")
+    assert refused.status_code == 412
+    await succeed(staff, refused, "Save mine anyway")
+    assert [pet["categoryId"] for pet in await stored(service, staff, "/v1/pets")] == [2]
+
+
+async def test_a_pet_gets_no_number_that_is_no_category(service: Service, staff: Visitor) -> None:
+    await add(service.store, "Dogs")
+    await service.store.write(create_pets([NewPet("Bella", 1)]))
+    page = await staff.get("/pets/1")
+    for typed in ("999", "-1", "0", "Dogs", "x" * 9000):
+        refused = await staff.post("/pets", categoryId=typed, **NEW)
+        assert f"Category: there is no category “{typed[:99]}" in words(refused)
+        refused = await press(staff, page, "Save", categoryId=typed)
+        assert refused.status_code == 400
+    assert [pet["categoryId"] for pet in await stored(service, staff, "/v1/pets")] == [1]
+
+
+async def test_a_number_that_is_no_category_stays_and_an_undo_gives_it_back(
+    service: Service, staff: Visitor
+) -> None:
+    await add(service.store, "Dogs")
+    await service.store.write(create_pets([NewPet("Bella", 7)]))
+    filtered = await staff.get("/pets", categoryId="7")
+    assert '<option value="7" selected>7, which is no category' in filtered.text
+    assert "Bella" in words(filtered)
+    page = await staff.get("/pets/1")
+    assert form_of(page, "Save").fields["categoryId"] == "7"
+    page = await succeed(staff, page, "Save", name="Rex")
+    changed = await succeed(staff, page, "Save", categoryId="1")
+    undone = await succeed(staff, await succeed(staff, changed, "Undo"), "Redo")
+    deleted = await succeed(staff, await succeed(staff, undone, "Undo"), "Delete Rex")
+    await succeed(staff, deleted, "Add it again, with a new number")
+    assert await stored(service, staff, "/v1/pets") == [{"id": 2, "name": "Rex", "categoryId": 7}]
+
+
+async def test_a_conflict_names_the_categories(service: Service, staff: Visitor) -> None:
+    name = "<script>ran=1</script>\u202e\"'"
+    await add(service.store, "Dogs", name)
+    await service.store.write(create_pets([NewPet("Bella", 1)]))
+    page = await staff.get("/pets/1")
+    await succeed(await signed_in(service), page, "Save", categoryId="2")
+    refused = await press(staff, page, "Save", name="Rex")
+    assert f"Category: Dogs → {name}" in html.unescape(words(refused))
+    assert "<script>ran" not in refused.text

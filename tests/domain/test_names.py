@@ -7,10 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petstore.domain.names import (
-    end_of_prefix,
-    name_key,
-)
+from petstore.domain.names import end_of_prefix, name_key
 from support.exploration import explored
 from support.strategies import pet_names
 

@@ -6,21 +6,19 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from petstore.imports.columns import (
     COLUMN_NAMES,
     EMPTY_WORDS,
     STATUS_WORDS,
     TOTAL_WORDS,
-    Cells,
     Choices,
     ImportColumn,
     ImportMapping,
     ImportSettings,
     Meaning,
     cells_of,
-    meaning_of,
     pet_of,
     word_key,
 )
@@ -69,13 +67,9 @@ def test_a_header_is_found_or_chosen(text: str, *, chosen: bool | None, line: in
     assert all(bool(column.name) == bool(line) for column in settings.columns)
 
 
-def cells(row: Row) -> Cells:
-    (found,) = cells_of([row], SETTINGS)
-    return found
-
-
 def result(row: Row, choices: Choices) -> NewPet | list[str]:
-    return pet_of(cells(row), choices)
+    (cells,) = cells_of([row], SETTINGS)
+    return pet_of(cells, choices)
 
 
 NO_NAME, NO_CATEGORY = "The row has no name.", "The row has no category."
@@ -88,10 +82,10 @@ TOTAL = "This looks like a total, not like a pet."
     [
         (Row(2, ["", "", ""]), [NO_NAME, NO_CATEGORY]),
         (Row(2, ["n/a", "NULL", "#N/A"]), [NO_NAME, NO_CATEGORY]),
-        (Row(2, ["a" * 256, "Bird", "lost"]), [
+        (Row(2, ["a" * 256, "Bird", "reservation"]), [
             "The name has more than 255 characters.",
             "There is no category “Bird”.",
-            "The meaning of the status “lost” is not decided.",
+            "The meaning of the status “reservation” is not decided.",
         ]),
         (Row(2, ["Caf\ufffd", "\ufffd"]), [
             "A letter of the name was lost in the file. Type the name again.",
@@ -127,27 +121,6 @@ def test_a_row_says_every_reason_that_it_is_no_pet(row: Row, reasons: list[str])
 def test_a_row_is_a_pet_by_the_choices(row: Row, pet: NewPet) -> None:
     decided: dict[str, Meaning] = {"lost": "none", "onhold": "sold"}
     assert result(row, Choices("available", decided, {"dog": 1, "7": 7, "": 2})) == pet
-
-
-@pytest.mark.parametrize(
-    ("cell", "number"), [("7", 7), ("", None), ("x", None), ("\N{FULLWIDTH DIGIT SEVEN}", None)]
-)
-def test_an_id_is_a_number(cell: str, number: int | None) -> None:
-    assert cells(Row(2, ["Rex", "dog", "", cell])).id == number
-
-
-@pytest.mark.parametrize(
-    ("word", "meaning"),
-    [
-        ("", "none"),
-        ("Available!", "available"),
-        ("ADOPTE\N{COMBINING ACUTE ACCENT}", "sold"),
-        ("reservation", UNSET),
-        ("?", UNSET),
-    ],
-)
-def test_a_status_is_known_by_the_whole_word(word: str, meaning: Meaning | UnsetType) -> None:
-    assert meaning_of(word_key(word), Choices()) == meaning
 
 
 def test_no_word_means_two_things() -> None:

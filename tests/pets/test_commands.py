@@ -6,8 +6,12 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
+from petstore.pets.commands import pets
+from petstore.pets.model import NewPet
+from petstore.pets.pages import FORM
 from support.odd_service import error, odd_service, response
 from support.process import servers_in
 from support.shop import Shop
@@ -62,7 +66,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 
 def test_a_list_is_one_page_unless_all_is_given(many: Shop) -> None:
     expected: list[tuple[tuple[object, ...], int, str]] = [
-        *(((), 20, MORE), (("--limit", 100), 100, MORE), (("--all",), 123, "")),
+        *(((), 20, MORE), (("--limit", 100), 100, MORE), (("--all",), 123, ""))
     ]
     for options, count, hint in expected:
         ids = list(range(1, count + 1))
@@ -115,3 +119,10 @@ def test_the_inventory_has_a_line_for_each_status_and_category() -> None:
         ["category", "available", "pending", "sold"],
         *(["7", "1", "0", "2"], ["-", "1", "-", "-"]),
     ]
+
+
+@pytest.mark.parametrize("name", ["add", "change"])
+def test_a_form_and_a_command_have_every_field(name: str) -> None:
+    parameters = pets.commands[name].get_params(click.Context(pets))
+    assert {*NewPet.__struct_fields__} <= {parameter.name for parameter in parameters}
+    assert FORM.labels.keys() == {*NewPet.__struct_encode_fields__}

@@ -68,7 +68,7 @@ def test_an_import_is_reported_listed_undone_and_deleted(
     shop.succeed("pets", "change", pet, "--name", "Bella II")
     undone = shop("imports", "undo", number).stdout
     assert [line.split() for line in undone.splitlines()[:3]] == [
-        *(["id", str(number)], ["deleted", "0"], ["kept", "1"]),
+        *(["id", str(number)], ["deleted", "0"], ["kept", "1"])
     ]
     assert f"{pet}   Bella  changed\n" in undone
     assert shop("imports", "delete", number).stderr == f"Import {number} deleted.\n"

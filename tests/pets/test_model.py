@@ -8,7 +8,6 @@ import re
 from itertools import product
 from typing import Any, TypeAlias
 
-import click
 import msgspec
 import pytest
 from msgspec import UNSET, UnsetType
@@ -16,17 +15,7 @@ from msgspec import UNSET, UnsetType
 from petstore.domain.decoding import decode_json
 from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.errors import IllegalTransition, InvalidBody
-from petstore.pets.commands import pets
-from petstore.pets.model import (
-    NewPet,
-    Pet,
-    PetFilter,
-    PetPatch,
-    PetStatus,
-    patched,
-    status_after,
-)
-from petstore.pets.pages import FORM
+from petstore.pets.model import NewPet, Pet, PetPatch, PetStatus, patched, status_after
 
 StatusOrNone: TypeAlias = PetStatus | UnsetType
 
@@ -123,23 +112,3 @@ def test_only_the_named_fields_change(text: bytes, expected: Pet) -> None:
     patch = decode_json(text, PetPatch)
     assert patched(BELLA, patch) == expected
     assert status_after(BELLA, patch) == expected.status
-
-
-@pytest.mark.parametrize(
-    ("filters", "admitted"),
-    [
-        *((PetFilter(), [1, 2]), (PetFilter("available", 7, [9]), [1]), (PetFilter("sold"), [])),
-        *((PetFilter("sold", 7), []), (PetFilter("available", 8), [])),
-        *((PetFilter(category_id=8), []), (PetFilter(has_status=True), [1])),
-        (PetFilter(has_status=False), [2]),
-    ],
-)
-def test_a_filter_admits_by_status_and_category(filters: PetFilter, admitted: list[int]) -> None:
-    assert [pet.id for pet in (BELLA, Pet(2, "Rex", 7)) if filters.admits(pet)] == admitted
-
-
-@pytest.mark.parametrize("name", ["add", "change"])
-def test_a_form_and_a_command_have_every_field(name: str) -> None:
-    parameters = pets.commands[name].get_params(click.Context(pets))
-    assert {*NewPet.__struct_fields__} <= {parameter.name for parameter in parameters}
-    assert FORM.labels.keys() == {*NewPet.__struct_encode_fields__}

@@ -1,6 +1,8 @@
 """The pages of pets."""
 
 import asyncio
+import csv
+import io
 import re
 from typing import Any
 
@@ -67,11 +69,13 @@ async def test_a_pet_with_an_invalid_field_is_not_added(service: Service, staff:
 async def test_the_form_is_ready_for_the_next_pet(service: Service, staff: Visitor) -> None:
     empty = await staff.get("/pets/new")
     assert form_of(empty, "Add the pet").fields["status"] == "available"
-    page = await staff.submit("/pets", **BELLA | {"status": ""})
+    pasted = "\tMr.\tDarcy\n"  # from a spreadsheet
+    page = await staff.submit("/pets", **BELLA | {"name": pasted, "status": ""})
     kept = form_of(page, "Add the pet").fields
     assert (kept["name"], kept["categoryId"], kept["status"]) == ("", "1", "")
-    assert "Added Bella (#1)." in words(page)
-    assert "Bella is deleted." in words(await succeed(staff, page, "Undo"))
+    assert [pet["name"] for pet in await stored(service, staff)] == ["Mr. Darcy"]
+    assert "Added Mr. Darcy (#1)." in words(page)
+    assert "Mr. Darcy is deleted." in words(await succeed(staff, page, "Undo"))
     assert await stored(service, staff) == []
 
 
@@ -94,6 +98,9 @@ async def test_the_last_ten_that_the_person_added_stand_below_each_with_undo(
         await staff.submit("/pets", **BELLA | {"name": f"Rex {number}"})
     page = await other.submit("/pets", **BELLA)
     assert added_last(page) == ["Bella Dogs, pet 12 just now Undo for Bella"]
+    await succeed(staff, await staff.get("/pets/12"), "Save", name="Bello")
+    assert added_last(await other.get("/pets/new")) == ["Bello Dogs, pet 12 just now"]
+    assert (await press(other, page, "Undo for Bella")).status_code == 412
     service.clock.advance(120)
     page = await staff.get("/pets/new")
     assert added_last(page) == [
@@ -107,17 +114,6 @@ async def test_the_last_ten_that_the_person_added_stand_below_each_with_undo(
     kept = form_of(undone, "Add the pet").fields
     assert (kept["categoryId"], kept["status"]) == ("1", "available")
     assert added_last(undone)[0].startswith("Rex 9 ")
-
-
-async def test_an_added_pet_that_somebody_changed_has_no_undo(
-    service: Service, staff: Visitor, other: Visitor
-) -> None:
-    page = await staff.submit("/pets", **BELLA)
-    await succeed(other, await other.get("/pets/1"), "Save", name="Rex")
-    assert added_last(await staff.get("/pets/new")) == ["Rex Dogs, pet 1 just now"]
-    refused = await press(staff, page, "Undo for Bella")
-    assert refused.status_code == 412
-    assert [pet["name"] for pet in await stored(service, staff)] == ["Rex"]
 
 
 # Finding
@@ -166,12 +162,6 @@ async def test_a_number_leads_to_the_pet_unless_a_name_has_it_too(staff: Visitor
     page = (await staff.get("/pets", name="1")).text
     assert '<a href="/console/pets/1" autofocus>Pet 1: <bdi>Bella</bdi></a>' in page
     assert "<bdi>1st</bdi>" in page
-
-
-async def test_a_pasted_tab_is_a_blank(service: Service, staff: Visitor) -> None:
-    await staff.submit("/pets", **BELLA | {"name": "\tMr.\tDarcy\n"})
-    (pet,) = (await service.request("GET", "/v1/pets", staff.token)).json()
-    assert pet["name"] == "Mr. Darcy"
 
 
 async def test_the_list_keeps_its_place(service: Service, staff: Visitor) -> None:
@@ -242,17 +232,16 @@ async def test_only_edited_fields_are_changed(service: Service, staff: Visitor) 
     assert await stored(service, staff) == [{"id": 1, **body, "status": "sold"}]
 
 
-async def test_an_unchanged_form_changes_nothing(service: Service, staff: Visitor) -> None:
+async def test_undo_restores_the_pet_unless_nothing_was_changed(
+    service: Service, staff: Visitor
+) -> None:
+    await staff.submit("/categories", name="Cats")
     page = await succeed(staff, await added(staff), "Save")
     assert "Nothing was changed." in words(page)
     assert "Undo" not in words(page)
     assert await history(service, staff) == ["pet.created"]
-
-
-async def test_undo_restores_the_pet(service: Service, staff: Visitor) -> None:
-    await staff.submit("/categories", name="Cats")
     typed = {"name": "Rex", "categoryId": "2", "status": ""}
-    changed = await succeed(staff, await added(staff), "Save", **typed)
+    changed = await succeed(staff, page, "Save", **typed)
     assert "Rex is changed." in words(changed)
     undone = await succeed(staff, changed, "Undo")
     assert "Bella is as it was before." in words(undone)
@@ -331,30 +320,23 @@ async def test_a_conflict_shows_the_other_change_and_keeps_the_input(
     assert conflict_of(refused, "Name") == ["Bella III", "Rex", "Bella II"]
 
 
-async def test_deleting_a_pet_that_someone_changed_is_a_conflict(
+async def test_a_pet_that_somebody_changed_or_deleted_is_told_to_who_opened_it(
     service: Service, staff: Visitor, other: Visitor
 ) -> None:
     page = await added(staff)
-    await succeed(other, page, "Save", name="Rex")
+    changed = await succeed(other, page, "Save", name="Rex")
     refused = await press(staff, page, "Delete Bella")
     assert refused.status_code == 412
     assert conflict_of(refused, "Name") == ["Bella", "Rex", "the same as now"]
     assert "The page shows it as it is now." in words(refused)
     await succeed(staff, refused, "Delete Rex")
     assert await stored(service, staff) == []
-
-
-async def test_a_pet_deleted_by_someone_else_can_be_added_again(
-    service: Service, staff: Visitor, other: Visitor
-) -> None:
-    page = await added(staff)
-    await succeed(other, page, "Delete Bella")
-    refused = await press(staff, page, "Save", name="Rex")
+    refused = await press(other, changed, "Save", name="Max")
     assert refused.status_code == 404
-    assert "Bella, pet 1, was deleted" in words(refused)
-    shown = await succeed(staff, refused, "Add it again, with a new number")
+    assert "Rex, pet 1, was deleted" in words(refused)
+    shown = await succeed(other, refused, "Add it again, with a new number")
     assert shown.url.path == "/console/pets/2"
-    assert await stored(service, staff) == [{"id": 2, **BELLA, "categoryId": 1}]
+    assert await stored(service, staff) == [{"id": 2, **BELLA, "name": "Rex", "categoryId": 1}]
 
 
 async def history(service: Service, visitor: Visitor) -> list[str]:
@@ -371,3 +353,34 @@ async def test_a_double_click_adds_one_with_any_form_id(service: Service, staff:
     assert len(await stored(service, staff)) == 1
     await staff.submit("/pets", **form | {"name": "Rex"})  # another one
     assert len(await stored(service, staff)) == 2
+
+
+PETS = [NewPet("Bella", 1, "available"), NewPet("=1+1", 2, "sold"), NewPet("Müsli", 2)]
+
+
+async def test_a_downloaded_file_has_what_the_list_shows(service: Service, staff: Visitor) -> None:
+    async def saved(delimiter: str = ",", **query: str) -> list[list[str]]:
+        """Return the rows of the file, of which the first has the names of the columns."""
+        file = await staff.get("/pets/export.csv", **query)
+        assert file.headers["content-type"] == "text/csv; charset=utf-8"
+        assert file.headers["content-disposition"] == 'attachment; filename="pets-2026-12-01.csv"'
+        assert file.content.startswith(b"\xef\xbb\xbf")
+        text = io.StringIO(file.content.decode("utf-8-sig"), newline="")
+        return [row[:5] for row in csv.reader(text, delimiter=delimiter)]
+
+    await service.store.write(create_pets(PETS))
+    assert await saved() == [
+        ["id", "name", "categoryId", "category", "status"],
+        ["3", "Müsli", "2", "", ""],
+        ["2", "'=1+1", "2", "", "sold"],
+        ["1", "Bella", "1", "Dogs", "available"],
+    ]
+    page = await staff.get("/pets", status="sold", name="1")
+    assert 'href="/console/pets/export.csv?name=1&amp;status=sold"' in page.text
+    for filters, ids in (
+        ({"status": "sold", "name": "1"}, ["2"]),
+        ({"categoryId": "2"}, ["3", "2"]),
+        ({"status": "none"}, ["3"]),
+    ):
+        assert [row[0] for row in await saved(**filters)] == ["id", *ids]
+    assert len(await saved(";", separator="semicolon")) == 4

@@ -1,8 +1,10 @@
-"""Search pets by the words of their names, and keep the index of words up to date."""
+"""Search pets by the words of their names, over HTTP and below, and list the newest first."""
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
+import httpx
 import pytest
 
 from petstore.databases.contract import Reader, Row, Statement, Store
@@ -12,10 +14,13 @@ from petstore.domain.words import finds, terms_of, typed_words, words_of
 from petstore.events.store import Change
 from petstore.pets.model import NewPet, Pet, PetFilter, PetPatch
 from petstore.pets.store import delete_pet, delete_untouched, search_pets, update_pet
+from support.cases import case
 from support.changes import create_pet, create_pets
+from support.error_body import assert_error
+from support.service import Service
 from support.stores import do
 
-pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+pytestmark = pytest.mark.anyio
 
 NOW = 1_800_000_000_000
 NAMES = (
@@ -81,6 +86,7 @@ async def add(store: Store, names: Sequence[str]) -> list[Pet]:
     return [await store.write(create_pet(NewPet(name, 1))) for name in names]
 
 
+@pytest.mark.each_database
 async def test_any_words_find_names_by_ascending_id(store: Store) -> None:
     pets = await add(store, NAMES)
     pets += await store.write(create_pets([NewPet("Bella", 1)] * 25))
@@ -90,6 +96,7 @@ async def test_any_words_find_names_by_ascending_id(store: Store) -> None:
             assert await found(store, text, limit=limit) == wanted, text
 
 
+@pytest.mark.each_database
 async def test_a_page_reads_a_bounded_number_of_pets(store: Store) -> None:
     await store.write(create_pets([NewPet("Bella", 1, "sold")] * (2 * MAX_SCANNED + 50)))
     last = await store.write(create_pet(NewPet("Bellatrix the brown", 1, "available")))
@@ -106,6 +113,7 @@ async def test_a_page_reads_a_bounded_number_of_pets(store: Store) -> None:
     assert await walk(store, "bel nobody") == [[]]
 
 
+@pytest.mark.each_database
 async def test_searches_find_what_they_should_after_any_change(store: Store) -> None:
     async def words_in_store() -> set[tuple[str, int]]:
         rows = await store.write(do("SELECT term, item_id FROM pet_words"))
@@ -129,3 +137,104 @@ async def test_searches_find_what_they_should_after_any_change(store: Store) -> 
         assert await words_in_store() == terms
     await store.write(delete_untouched(Change(NOW), [*pets.values()]))
     assert await words_in_store() == set()
+
+
+# Over HTTP
+
+SHOP = (
+    *(NewPet("Bella", 1, "available"), NewPet("Rex", 1, "sold"), NewPet("Straße", 2)),
+    *(NewPet("BELLO", 2, "sold"), NewPet("Ébène", 1), NewPet("bella", 2, "available")),
+    *(NewPet("Belinda", 1, "sold"), NewPet("Mr. D\u00e4rcy", 3), NewPet("Darcy Rex", 3, "sold")),
+)
+
+
+@pytest.fixture
+async def token(service: Service) -> str:
+    """The token of a key without limits, of a store with a few pets."""
+    await service.store.write(create_pets(SHOP))
+    return (await service.issue()).token
+
+
+async def get(service: Service, token: str, **query: Any) -> httpx.Response:
+    return await service.request("GET", "/v1/pets", token, params=query)
+
+
+async def asked_pages(service: Service, token: str, **query: Any) -> list[list[int]]:
+    """Return the ids on every page."""
+    pages = []
+    page = await get(service, token, **query)
+    while True:
+        assert page.status_code == 200, page.text
+        pages.append([pet["id"] for pet in page.json()])
+        if "next" not in page.links:
+            return pages
+        page = await service.request("GET", page.links["next"]["url"], token)
+
+
+async def test_an_invalid_search_or_order_is_refused(service: Service, token: str) -> None:
+    name, has = "name: expected 1 to 100 characters", "hasStatus: expected true or false"
+    sort = "sort: expected one of 'id', '-id'"
+    refused: tuple[tuple[dict[str, Any], str], ...] = (
+        *(({"name": value}, name) for value in ("", "\U0001f436" * 101, "a\0")),
+        *(({"sort": value}, sort) for value in ("", "name", "ID", "+id", "id,-id", " id")),
+        ({"name": "b", "sort": "-id"}, "sort: expected no sort together with name"),
+        *(({"hasStatus": value}, has) for value in ("", "1", "True", "null")),
+        (
+            {"hasStatus": "false", "status": "sold"},
+            "hasStatus: expected true, or no status beside it",
+        ),
+        ({"hasStatus": ["true", "true"]}, "hasStatus: expected once, got it twice"),
+    )
+    for query, expected in refused:
+        with case(query):
+            response = await get(service, token, **query)
+            assert assert_error(response, 400, "invalid_parameter") == expected
+
+
+async def test_a_cursor_of_another_order_is_refused(service: Service, token: str) -> None:
+    orders: tuple[dict[str, str], ...] = ({}, {"sort": "-id"})
+    for given, taken in (orders, orders[::-1]):
+        with case(given, taken):
+            url = httpx.URL((await get(service, token, limit=1, **given)).links["next"]["url"])
+            response = await get(service, token, cursor=url.params["cursor"], **taken)
+            message = assert_error(response, 400, "invalid_parameter")
+            assert message.startswith("cursor: expected")
+
+
+@pytest.mark.each_database
+async def test_search_results_come_by_id_and_are_paged(service: Service, token: str) -> None:
+    longest = ("\U0001d1c0", "&")
+    news = [NewPet(character * 255, 4) for character in longest for _ in range(2)]
+    await service.store.write(create_pets(news))
+    expected: list[tuple[dict[str, Any], list[list[int]]]] = [
+        ({"name": "BEL"}, [[1, 4, 6, 7]]),
+        ({"name": "bel", "limit": 3}, [[1, 4, 6], [7]]),
+        ({"name": "rex darcy"}, [[9]]),
+        ({"name": "bella", "limit": 1}, [[1], [6]]),
+        ({"name": "STRASS"}, [[3]]),
+        ({"name": "e\u0301b"}, [[5]]),
+        ({"name": "MR. DAR"}, [[8]]),
+        ({"name": "r", "limit": 1}, [[2], [9]]),
+        ({"name": "d\u00e4", "status": "sold"}, [[9]]),
+        ({"name": "darcy", "id": [8, 9, 1], "limit": 1}, [[8], [9]]),
+        ({"name": "bel", "status": "sold", "limit": 1}, [[4], [7]]),
+        ({"name": "bel", "status": "sold", "categoryId": 2}, [[4]]),
+        ({"name": "bel", "id": [6, 2, 1, 99], "limit": 2}, [[1, 6]]),
+        ({"name": "z"}, [[]]),
+        ({"sort": "-id", "limit": 7}, [[13, 12, 11, 10, 9, 8, 7], [6, 5, 4, 3, 2, 1]]),
+        ({"sort": "-id", "status": "sold", "limit": 2}, [[9, 7], [4, 2]]),
+        ({"sort": "-id", "id": [2, 5, 3], "limit": 2}, [[5, 3], [2]]),
+        ({"sort": "id", "limit": 7}, [[1, 2, 3, 4, 5, 6, 7], [8, 9, 10, 11, 12, 13]]),
+        ({"hasStatus": "false", "limit": 4}, [[3, 5, 8, 10], [11, 12, 13]]),
+        ({"hasStatus": "false", "sort": "-id", "categoryId": 2}, [[3]]),
+        ({"hasStatus": "false", "name": "d"}, [[8]]),
+        ({"hasStatus": "true", "limit": 4}, [[1, 2, 4, 6], [7, 9]]),
+        ({"hasStatus": "true", "sort": "-id", "id": [1, 3, 9], "limit": 1}, [[9], [1]]),
+        ({"hasStatus": "true", "status": "sold", "name": "be"}, [[4, 7]]),
+        # The longest query that there is.
+        ({"name": longest[0] * 100, "limit": 1, "id[]": [*range(100)]}, [[10], [11]]),
+        ({"name": longest[1] * 100, "limit": 1, "id[]": [*range(100)]}, [[12], [13]]),
+    ]
+    for query, pages in expected:
+        with case(query):
+            assert await asked_pages(service, token, **query) == pages
