@@ -48,7 +48,7 @@ from support.history import Record, contradictions, events_after, plain, publish
 from support.postgres import PostgresServer, database_name
 from support.races import lingering
 from support.retention import prune_table
-from support.stores import do, open_store
+from support.stores import open_store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -66,9 +66,8 @@ def move(order_id: int, now: int = NOW, **members: Any) -> Unit[Any]:
     return update_order(Change(now), order_id, OrderPatch(**members))
 
 
-def told(pet: int = 1, *, kind: str = "pet.created", key_id: int | None = None) -> NewEvent:
-    """Return an event that is about a pet, or about a key."""
-    return NewEvent(kind, f"pet/{pet}", {"id": pet}, key_id=key_id)  # type: ignore[arg-type]
+def told(pet: int = 1) -> NewEvent:
+    return NewEvent("pet.created", f"pet/{pet}", {"id": pet})
 
 
 def recorded(*events: NewEvent, now: int = NOW) -> Unit[None]:
@@ -84,14 +83,6 @@ async def shown(store: Store, after: Position | None = None) -> list[tuple[Any, 
 
 async def sequences(store: Store) -> list[int]:
     return [event.sequence for event in await events_after(store)]
-
-
-async def filled(store: Store, count: int, kind: str = "pet.created", now: int = NOW) -> None:
-    """Put ``count`` events into the feed."""
-    for first in range(0, count, 100):
-        some = [told(pet, kind=kind) for pet in range(first, min(first + 100, count))]
-        await store.write(recorded(*some, now=now))
-    await published(store)
 
 
 async def test_each_change_of_a_category_is_recorded_with_the_changed_members(store: Store) -> None:
@@ -239,26 +230,7 @@ async def test_a_refused_or_rolled_back_change_is_not_recorded_and_leaves_no_gap
     assert await sequences(store) == [1, 2, 3, 4, 5]
 
 
-async def test_only_the_key_itself_reads_events_about_it(store: Store) -> None:
-    mine, others = (told(kind="key.banned", key_id=key_id) for key_id in (1, 2))
-    await store.write(recorded(told(), mine, others, told()))
-    assert [event.sequence for event in await events_after(store)] == [1, 2, 4]
-
-
 # Cursors
-
-
-async def test_the_cursor_of_a_deleted_event_is_expired(store: Store) -> None:
-    await filled(store, 5)
-    first, second = [
-        Position.behind(event.sequence, event.id) for event in (await events_after(store))[:2]
-    ]
-    await store.write(do("DELETE FROM events WHERE sequence < 2"))
-    for position in (START, first):
-        with pytest.raises(CursorExpired, match=r"^cursor: the events after it are no longer kept"):
-            await read_feed(store, EVENT_TYPES, 1, position, 20)
-    assert [event.sequence for event in await events_after(store, second)] == [3, 4, 5]
-    assert await sequences(store) == [2, 3, 4, 5]
 
 
 async def test_a_cursor_from_after_a_backup_is_refused_by_the_restored_store(
@@ -282,16 +254,11 @@ async def test_a_cursor_from_after_a_backup_is_refused_by_the_restored_store(
         assert plain(event)["data"]["name"] == "Max"
 
 
-# Pruning
-
-
 async def test_old_events_are_deleted_in_batches_except_the_newest(store: Store) -> None:
-    await filled(store, 700)
-    assert await store.write(prune_table("events", NOW)) == 0
-    assert await store.write(prune_table("events", NOW + 1)) == 500
-    assert await store.write(prune_table("events", NOW + 1)) == 199
-    assert await store.write(prune_table("events", NOW + 1)) == 0
-    assert await sequences(store) == [700]
+    await store.write(recorded(*[told()] * 700))
+    await published(store)
+    for before, deleted in ((NOW, 0), (NOW + 1, 500), (NOW + 1, 199), (NOW + 1, 0)):
+        assert await store.write(prune_table("events", before)) == deleted
     await store.write(create_pet(BELLA))
     assert await sequences(store) == [700, 701]
 
@@ -302,18 +269,6 @@ async def test_pruning_leaves_no_gap_even_after_clock_skew(store: Store) -> None
         await published(store)
     assert await store.write(prune_table("events", NOW + 1)) == 1
     assert await sequences(store) == [2, 3, 4]
-
-
-async def test_concurrent_pruning_by_two_processes_does_no_harm(address: str, store: Store) -> None:
-    await filled(store, 1200)
-    async with open_store(address) as other:
-        counts = await asyncio.gather(
-            *(one.write(prune_table("events", NOW + 1)) for one in (store, other) * 4)
-        )
-    while deleted := await store.write(prune_table("events", NOW + 1)):
-        counts.append(deleted)
-    assert sum(counts) == 1199
-    assert await sequences(store) == [1200]
 
 
 # Transactions that overlap, on PostgreSQL
@@ -372,7 +327,7 @@ async def test_several_batches_keep_their_order(server: Store, postgres_url: str
     """The first transaction is not all among those that are looked at first, nor is the last."""
     async with transaction(postgres_url) as first:
         await first(recorded(told(1)))
-        await filled_in_vain(server, SEARCHED - 2)
+        await server.write(recorded(*[told(3)] * (SEARCHED - 2)))
         async with transaction(postgres_url) as last:
             await last(recorded(told(4)))
             await first(recorded(told(2)))
@@ -380,10 +335,6 @@ async def test_several_batches_keep_their_order(server: Store, postgres_url: str
     found = resources(await events_after(server))
     assert found == [3] * (SEARCHED - 2) + [1, 2] + [4] + [5] * SEARCHED
     assert await sequences(server) == list(range(1, 2 * SEARCHED + 2))
-
-
-async def filled_in_vain(store: Store, count: int) -> None:
-    await store.write(recorded(*[told(3)] * count))
 
 
 ONE = """INSERT INTO events_outbox (id, type, at, resource, data, actor)
