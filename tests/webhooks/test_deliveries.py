@@ -181,6 +181,13 @@ async def test_a_delivery_waits_for_the_previous(store: Store, clock: ManualCloc
     assert [each.id for each in await due(store, clock())] == [second.id]
 
 
+async def test_a_test_does_not_wait_for_an_earlier_one(store: Store, clock: ManualClock) -> None:
+    await add_deliveries(store, 1, "pending", "pending")
+    await store.write(do("UPDATE webhook_deliveries SET type = 'webhook.test'"))
+    clock.advance(5)
+    assert [each.held_until for each in await due(store, clock())] == [0, 0]
+
+
 async def test_deliveries_are_filtered_by_state_in_bounded_steps(store: Store) -> None:
     await add_deliveries(store, 1, "failed", *["succeeded"] * 1200, "failed", "failed")
     found, before, pages = [], None, 0
