@@ -97,7 +97,7 @@ async def test_an_empty_page_leads_behind_the_newest_event_of_the_feed(store: St
     assert await read_events(store, wanted, None, 2) == ([], START, True)
     await happened(store, told("pet/2"), told("pet/2"))
     page = await read_events(store, wanted, START, 2)
-    assert page == ([], await newest_position(store), True)
+    assert page == FeedPage([], await newest_position(store), is_last=True)
     assert await read_events(store, wanted, page.position, 2) == page
     await happened(store, told("pet/1"))
     assert await walked(store, wanted, page.position) == [3]
