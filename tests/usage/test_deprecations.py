@@ -3,14 +3,12 @@
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from petstore.clock import DAY, MINUTE
 from petstore.databases.contract import Store
-from petstore.databases.pages import Page
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import SCOPES
-from petstore.usage.counter import Counter, KeyDeprecatedUse, first_hour, list_uses
+from petstore.usage.counter import Counter, first_hour, list_uses
 from petstore.usage.operations import deprecated_operations
 from support.keys import issue
 from support.manual_clock import ManualClock
@@ -54,26 +52,18 @@ async def listed(service: Service, token: str, query: str = "") -> list[dict[str
     return found
 
 
-# What counts
-
-
 async def test_every_call_with_a_valid_key_counts_whatever_its_outcome(service: Service) -> None:
     key = await service.issue()
     await service.request("POST", "/v1/pets", key.token, json={"name": "Bella", "categoryId": 1})
-    outcomes = [
-        await get_pet(service, key.token, pet=1),
-        await get_pet(service, key.token, pet=7),
-        await get_pet(service, key.token, pet="x"),
-        await get_pet(service, key.token, method="HEAD"),
-    ]
+    calls = [("GET", 1), ("GET", 7), ("GET", "x"), ("HEAD", 7)]
+    outcomes = [await get_pet(service, key.token, method=method, pet=pet) for method, pet in calls]
     assert outcomes == [200, 404, 404, 404]
-    (use,) = await deprecated(service, key.token)
-    assert use["calls"] == 4
-
-
-async def test_a_call_without_the_scope_counts(service: Service) -> None:
-    key = await service.issue(scopes=frozenset())
-    assert await get_pet(service, key.token) == 403
+    assert [use["calls"] for use in await deprecated(service, key.token)] == [4]
+    unscoped = await service.issue(scopes=frozenset())
+    assert await get_pet(service, unscoped.token) == 403
+    assert [use["calls"] for use in await deprecated(service, unscoped.token)] == [1]
+    service.clock.now = SUNSET
+    assert await get_pet(service, key.token) == 410
     assert [use["calls"] for use in await deprecated(service, key.token)] == [1]
 
 
@@ -139,56 +129,22 @@ async def test_administrators_list_the_keys_of_their_environment_in_pages(addres
         assert await listed(service, other.token) == []
 
 
-# The list
+async def test_the_days_add_up_to_the_last_call(store: Store, clock: ManualClock) -> None:
+    key, counter = await issue(store, clock), Counter(store)
 
-(CURRENT,) = deprecated_operations(OPERATIONS)
-DEPRECATED = (CURRENT, replace(CURRENT, operation="findPet"))
+    async def use() -> list[tuple[int, str]]:
+        operations = deprecated_operations(OPERATIONS)
+        page = await list_uses(store, operations, None, None, 100, clock())
+        return [(each.calls, each.last_user_agent) for each in page.items]
 
-
-class Calls:
-    """The calls of a process to deprecated operations."""
-
-    def __init__(self, store: Store, clock: ManualClock) -> None:
-        self._store, self._clock = store, clock
-        self.counter = Counter(store)
-
-    async def call(self, *operations: str, key_id: int = 1, user_agent: bytes = b"") -> None:
-        now = self._clock()
-        for name in operations:
-            latest = (now, user_agent, "r1")
-            self.counter.count("deprecated", key_id, name, first_hour(now // DAY), latest)
-        await self.counter.save()
-
-    async def page(self, after: int | None = None, limit: int = 100) -> Page[KeyDeprecatedUse]:
-        return await list_uses(self._store, DEPRECATED, None, after, limit, self._clock())
-
-
-@pytest.fixture
-async def calls(store: Store, clock: ManualClock) -> Calls:
-    """The calls of three keys."""
-    for _ in range(3):
-        await issue(store, clock)
-    return Calls(store, clock)
-
-
-async def test_the_days_add_up_to_the_last_call(calls: Calls, clock: ManualClock) -> None:
     for day in range(3):
-        await calls.call(*(day + 1) * ["getPet"], user_agent=b"shop/%d" % day)
+        for _ in range(day + 1):
+            latest = (clock(), b"shop/%d" % day, "r1")
+            counter.count("deprecated", key.id, "getPet", first_hour(clock() // DAY), latest)
+        await counter.save()
         clock.now += DAY
-    (use,) = (await calls.page()).items
-    assert (use.calls, use.last_user_agent) == (6, "shop/2")
+    assert await use() == [(6, "shop/2")]
     clock.now += 27 * DAY
-    (use,) = (await calls.page()).items
-    assert (use.calls, use.last_user_agent) == (5, "shop/2")
+    assert await use() == [(5, "shop/2")]
     clock.now += 2 * DAY
-    assert (await calls.page()).items == []
-
-
-# The sunset
-
-
-async def test_calls_from_the_sunset_on_count(service: Service) -> None:
-    key = await service.issue()
-    service.clock.now = SUNSET
-    assert await get_pet(service, key.token) == 410
-    assert [use["calls"] for use in await deprecated(service, key.token)] == [1]
+    assert await use() == []
