@@ -14,7 +14,7 @@ from support.page_forms import conflict_of, form_of, form_to, press, succeed
 from support.races import just_before_a_write
 from support.service import Service, running_service
 from support.stores import do
-from support.visitor import Visitor, owner_of_key, signed_in, words
+from support.visitor import Visitor, signed_in, words
 from support.webhooks import NOW, URL, add_deliveries, add_events
 
 pytestmark = pytest.mark.anyio
@@ -26,17 +26,6 @@ HOOK = {"url": URL, "description": "Till", "types": ["order.placed", "pet.create
 async def create(visitor: Visitor, **wanted: Any) -> None:
     response = await visitor.post("/webhooks", **HOOK | wanted)
     assert response.status_code == 201, response.text
-
-
-async def test_an_owner_sees_the_own_webhooks_alone(service: Service) -> None:
-    await create(await signed_in(service))
-    owner = await owner_of_key(service)
-    await create(owner, description="Mine")
-    page = await owner.get("/webhooks")
-    assert "Mine" in page.text
-    assert "Till" not in page.text
-    assert (await owner.get("/webhooks/1")).status_code == 404
-    assert (await owner.post("/webhooks/1/disable")).status_code == 404
 
 
 async def test_without_a_master_secret_webhooks_cannot_be_added(postgres_url: str) -> None:
