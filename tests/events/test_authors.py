@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from petstore.clock import MINUTE, SECOND
-from petstore.keys.model import SCOPES
 from petstore.orders.store import Reservations
 from support.history import events_after, plain, published_by
 from support.service import Service
@@ -22,42 +21,6 @@ async def authors(service: Service, skipped: int = 0) -> list[tuple[str, Any, An
     return [
         (event["type"], event.get("actor"), event.get("requestId"))
         for event in map(plain, (await events_after(service.store))[skipped:])
-    ]
-
-
-async def test_each_operation_of_a_key_names_it_and_its_request(service: Service) -> None:
-    key = await service.issue(scopes=frozenset(SCOPES) - {"keys:admin"})
-    actor = {"type": "key", "id": key.id}
-    requests: tuple[tuple[str, str, Any], ...] = (
-        ("POST", "/v1/categories", {"name": "Dogs"}),
-        ("PATCH", "/v1/categories/1", {"name": "Cats"}),
-        ("DELETE", "/v1/categories/1", None),
-        ("POST", "/v1/pets", BELLA),
-        ("PATCH", "/v1/pets/1", {"name": "Bello"}),
-        ("POST", "/v1/store/orders", {"petId": 1}),
-        ("PATCH", "/v1/store/orders/1", {"status": "approved"}),
-        ("DELETE", "/v1/store/orders/1", None),
-        ("DELETE", "/v1/pets/1", None),
-        ("POST", "/v1/webhooks", {"url": "https://shop.example/hooks"}),
-        ("POST", "/v1/webhooks/1/test", None),
-    )
-    for number, (method, path, body) in enumerate(requests):
-        headers = {"X-Request-Id": f"request-{number}"}
-        response = await service.request(method, path, key.token, json=body, headers=headers)
-        assert response.is_success, response.text
-    assert await authors(service) == [
-        ("category.created", actor, "request-0"),
-        ("category.updated", actor, "request-1"),
-        ("category.deleted", actor, "request-2"),
-        ("pet.created", actor, "request-3"),
-        ("pet.updated", actor, "request-4"),
-        ("order.placed", actor, "request-5"),
-        ("pet.updated", actor, "request-5"),
-        ("order.approved", actor, "request-6"),
-        ("order.cancelled", actor, "request-7"),
-        ("pet.updated", actor, "request-7"),
-        ("pet.deleted", actor, "request-8"),
-        ("webhook.test", actor, "request-10"),
     ]
 
 

@@ -1,18 +1,22 @@
 """Calls of deprecated operations, as their key and as administrators of keys see them."""
 
+import asyncio
+import json
 from typing import Any
 
 import pytest
 
-from petstore.clock import DAY, MINUTE
+from petstore.clock import DAY, MINUTE, Milliseconds, rfc3339, system_clock
 from petstore.databases.contract import Store
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import SCOPES
 from petstore.usage.counter import Counter, first_hour, list_uses
 from petstore.usage.operations import deprecated_operations
+from support.command import Command
 from support.keys import issue
 from support.manual_clock import ManualClock
 from support.service import Service, running_service
+from support.stores import open_store
 from support.waiting import eventually
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
@@ -148,3 +152,33 @@ async def test_the_days_add_up_to_the_last_call(store: Store, clock: ManualClock
     assert await use() == [(5, "shop/2")]
     clock.now += 2 * DAY
     assert await use() == []
+
+
+def test_calls_are_listed_as_a_table_and_as_json(command: Command) -> None:
+    for environment in ("production", "production", "staging"):
+        command.create_key("--environment", environment)
+    now = system_clock()
+
+    async def call(at: Milliseconds, *user_agents: bytes) -> None:
+        async with open_store(command.database) as store:
+            counter, hour = Counter(store), first_hour(at // DAY)
+            for key_id, user_agent in enumerate(user_agents, 1):
+                counter.count("deprecated", key_id, "getPet", hour, (at, user_agent, "r"))
+            await counter.save()
+
+    asyncio.run(call(now - 31 * DAY, b"old"))
+    asyncio.run(call(now, b"shop/1.4", b"till", b"test"))
+    header, first, second = command.succeed("deprecations").splitlines()
+    assert " ".join(header.split()) == "key key name operation calls last called sunset use"
+    use = f"1 app getPet 1 {rfc3339(now)} 2030-12-05T00:00:00Z {GET_PET['use']}"
+    assert " ".join(first.split()) == use
+    assert second.split()[0] == "2"
+    one, _ = json.loads(command.succeed("deprecations", "--json"))
+    assert one == GET_PET | {
+        "keyId": 1,
+        "keyName": "app",
+        "calls": 1,
+        "lastCalledAt": rfc3339(now),
+        "lastUserAgent": "shop/1.4",
+        "lastRequestId": "r",
+    }

@@ -394,18 +394,7 @@ async def test_a_410_disables_the_webhook_at_once(
     assert await hook.row("enabled, disabled_reason") == (0, "gone")
     event = plain(await hook.disabling())
     assert event["resource"] == "webhook/1"
-    assert event["data"] == {
-        "id": 1,
-        "url": hook.endpoint.url,
-        "types": [],
-        "description": None,
-        "enabled": False,
-        "disabledReason": "gone",
-        "createdAt": "1970-01-01T00:00:00Z",
-        "lastSuccessAt": None,
-        "failingSince": None,
-        "owner": {"type": "key", "id": hook.key_id},
-    }
+    assert (event["data"]["enabled"], event["data"]["disabledReason"]) == (False, "gone")
     assert event["previous"] == {"enabled": True, "disabledReason": None}
     assert caplog.messages == [f"webhook 1 of key {hook.key_id} was disabled: gone"]
     assert logged_members(caplog)["error"] == "the receiver responded with 410 Gone, not 2xx"
