@@ -118,9 +118,6 @@ async def test_a_search_looks_at_a_bounded_number_of_events(store: Store) -> Non
             assert (sequences(second), second.is_last) == ([found], True)
 
 
-# Cursors that are not of this feed
-
-
 async def test_the_cursor_of_a_deleted_event_is_expired(store: Store) -> None:
     await happened(store, told(), told("pet/2"), told())
     first, second = [await last_position(store, sequence) for sequence in (1, 2)]
@@ -141,9 +138,6 @@ async def test_a_place_of_another_history_is_expired_backwards_too(store: Store)
             await walked(store, of(), position, newest_first=True)
     await store.write(do("DELETE FROM events WHERE sequence < 3"))
     assert await walked(store, of(), Position(2, bytes(4)), newest_first=True) == []
-
-
-# The events of administrators, which are kept for longer
 
 
 @pytest.fixture

@@ -174,9 +174,6 @@ async def test_what_changes_nothing_is_not_recorded_and_leaves_no_gap(
     assert await sequences(store) == [1, 2, 3, 4, 5, 6]
 
 
-# Cursors
-
-
 async def test_a_cursor_from_after_a_backup_is_refused_by_the_restored_store(
     database: Path, tmp_path: Path
 ) -> None:

@@ -57,11 +57,11 @@ async def test_an_administrator_sees_failing_webhooks_of_others_first_and_disabl
     assert (await boss.post("/webhooks/3/enable")).status_code == 403
 
 
-async def test_a_change_can_be_undone(staff: Visitor) -> None:
+async def test_a_change_can_be_undone_and_a_conflict_keeps_the_input(staff: Visitor) -> None:
     await create(staff)
     page = await staff.get("/webhooks/1")
-    form = form_to(page, "/webhooks/1").fields
     typed = {"url": f"{URL}/new", "description": ""}
+    form = form_to(page, "/webhooks/1").fields
     changed = await staff.submit("/webhooks/1", **form | typed | {"types": []})
     assert "The webhook is changed." in words(changed)
     saved = form_of(changed, "Save").fields
@@ -72,18 +72,13 @@ async def test_a_change_can_be_undone(staff: Visitor) -> None:
     assert form_of(undone, "Save").fields["url"] == URL
     for kind in HOOK["types"]:
         assert f'value="{kind}" checked' in undone.text
-
-
-async def test_a_conflict_shows_the_other_change_and_keeps_the_input(staff: Visitor) -> None:
-    await create(staff)
-    page = await staff.get("/webhooks/1")
-    await succeed(staff, page, "Save", description="Other")
-    late = await press(staff, page, "Save", description="Mine")
+    await succeed(staff, undone, "Save", description="Other")
+    late = await press(staff, undone, "Save", description="Mine")
     assert late.status_code == 412
     assert "Another user changed this webhook" in words(late)
     assert conflict_of(late, "What it is for") == ["Till", "Other", "Mine"]
-    saved = await succeed(staff, late, "Save mine anyway")
-    assert form_of(saved, "Save").fields["description"] == "Mine"
+    saved_anyway = await succeed(staff, late, "Save mine anyway")
+    assert form_of(saved_anyway, "Save").fields["description"] == "Mine"
 
 
 @pytest.mark.parametrize("is_late", [False, True])
