@@ -9,9 +9,10 @@ from petstore.databases.contract import Unit
 from petstore.events.model import NewEvent
 from petstore.events.store import record
 from petstore.people.store import end_sessions
+from support.history import events_after, plain, published_by
 from support.people import alter, set_some_password
 from support.service import Service, running_service
-from support.visitor import Visitor, newcomer, signed_in, words
+from support.visitor import Visitor, newcomer, signed_in, signed_in_person, words
 from support.waiting import eventually
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
@@ -117,3 +118,18 @@ async def test_each_poll_counts_against_the_limit_of_the_console(address: str) -
         limited = await changes(visitor)
         assert limited.status_code == 429
         assert int(limited.headers["retry-after"]) > 0
+
+
+@pytest.mark.each_database
+async def test_an_import_of_the_console_names_the_person_for_each_pet(service: Service) -> None:
+    visitor = await signed_in_person(service, "clerk", "Grace")
+    content = b"name,categoryId,status\nBella,1,available\nRex,1,\n"
+    sent = await visitor.post("/import", files={"file": ("pets.csv", content, "text/csv")})
+    path = sent.headers["location"].removeprefix("/console")
+    response = await visitor.post(f"{path}/run")
+    assert response.status_code == 303, response.text
+    actor = {"type": "person", "id": visitor.key_id}
+    request = response.headers["x-request-id"]
+    await published_by(service)
+    events = [plain(event) for event in await events_after(service.store)]
+    assert [(event["actor"], event["requestId"]) for event in events] == [(actor, request)] * 2

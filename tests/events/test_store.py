@@ -26,7 +26,7 @@ from petstore.errors import (
     PetstoreError,
     Unavailable,
 )
-from petstore.events.model import EVENT_TYPES, START, NewEvent, Position
+from petstore.events.model import EVENT_TYPES, START, Author, NewEvent, Position
 from petstore.events.store import (
     Change,
     newest_position,
@@ -59,16 +59,17 @@ from support.stores import open_store
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 BELLA = NewPet("Bella", 1, "available")
+KEY = Author("key/1", "r-1")
 SEARCHED = 2000
 """How many events one search looks at, and one publication takes."""
 
 
 def change(pet_id: int, patch: PetPatch, now: int = NOW) -> Unit[Any]:
-    return update_pet(Change(now), pet_id, patch)
+    return update_pet(Change(now, KEY), pet_id, patch)
 
 
 def move(order_id: int, now: int = NOW, **members: Any) -> Unit[Any]:
-    return update_order(Change(now), order_id, OrderPatch(**members))
+    return update_order(Change(now, KEY), order_id, OrderPatch(**members))
 
 
 def told(pet: int = 1) -> NewEvent:
@@ -77,13 +78,6 @@ def told(pet: int = 1) -> NewEvent:
 
 def recorded(*events: NewEvent, now: int = NOW) -> Unit[None]:
     yield record(now, *events)
-
-
-async def shown(store: Store, after: Position | None = None) -> list[tuple[Any, ...]]:
-    return [
-        (event["type"], event["resource"], event["data"], event.get("previous"))
-        for event in map(plain, await events_after(store, after))
-    ]
 
 
 async def sequences(store: Store) -> list[int]:
@@ -119,27 +113,33 @@ async def test_each_step_of_an_order_is_recorded_with_that_of_its_pet(store: Sto
 @pytest.mark.parametrize(
     ("name", "end"),
     [
-        ("cancelled", lambda: cancel_order(Change(NOW + 1), 1)),
+        ("cancelled", lambda: cancel_order(Change(NOW + 1, KEY), 1)),
         ("cancelled", lambda: move(1, NOW + 1, status="cancelled")),
         ("lapsed", lambda: free_lapsed(NOW + MINUTE)),
-        ("lapsed", lambda: change(1, PetPatch(category_id=1), NOW + MINUTE)),
-        ("lapsed", lambda: cancel_order(Change(NOW + MINUTE), 1)),
-        ("lapsed", lambda: place_order(Change(NOW + MINUTE), OrderCreate(1))),
+        ("lapsed", lambda: change(1, PetPatch(name="Max"), NOW + MINUTE)),
+        ("lapsed", lambda: cancel_order(Change(NOW + MINUTE, KEY), 1)),
+        ("lapsed", lambda: place_order(Change(NOW + MINUTE, KEY), OrderCreate(1))),
     ],
 )
-async def test_every_kind_of_end_of_a_reservation_is_recorded_first(
+async def test_every_kind_of_end_of_a_reservation_is_recorded_first_and_a_lapse_is_of_the_service(
     store: Store, name: str, end: Callable[[], Unit[Any]]
 ) -> None:
     await store.write(create_pet(BELLA))
     await store.write(place_order(Change(NOW, reservation_minutes=1), OrderCreate(1)))
     await store.write(end())
     await store.write(free_lapsed(NOW + MINUTE))  # it has ended, so this tells nothing
-    (kind, _, order, before), (moved, _, pet, _), *more = (await shown(store))[3:]
-    assert (kind, moved) == (f"order.{name}", "pet.updated")
-    assert (order["status"], pet["status"]) == ("cancelled", "available")
+    ended, moved, *more = [plain(event) for event in (await events_after(store))[3:]]
+    assert (ended["type"], ended["data"]["status"]) == (f"order.{name}", "cancelled")
+    assert (moved["type"], moved["data"]["status"]) == ("pet.updated", "available")
     until = "2026-12-01T12:01:00Z"
-    assert before == {"status": "placed", "reservedUntil": until, "cancelledAt": None}
-    assert [kind for kind, *_ in more] in ([], ["order.placed", "pet.updated"])
+    assert ended["previous"] == {"status": "placed", "reservedUntil": until, "cancelledAt": None}
+    key = {"type": "key", "id": 1}
+    by = {"type": "service"} if name == "lapsed" else key
+    assert (ended["actor"], moved["actor"]) == (by, by)
+    assert [event["actor"] for event in more] == [key] * len(more)
+    assert [event["type"] for event in more] in (
+        *([], ["pet.updated"], ["order.placed", "pet.updated"]),
+    )
 
 
 def think_better_of(unit: Unit[Any]) -> Unit[None]:
