@@ -22,7 +22,6 @@ BELLA = {"name": "Bella", "categoryId": "1", "status": "available"}
 
 
 async def changes(visitor: Visitor, after: str = "", kinds: str = "pet") -> httpx.Response:
-    """Ask as the script does."""
     query = {"after": after, "kinds": kinds}
     return await visitor.client.get("/console/changes", params=query, headers=BY_ITSELF)
 

@@ -41,7 +41,6 @@ def recorded(*events: NewEvent, now: Milliseconds = NOW) -> Unit[None]:
 
 
 async def happened(store: Store, *events: NewEvent) -> None:
-    """Put events into the feed."""
     await store.write(recorded(*events))
     await published(store)
 
@@ -62,7 +61,6 @@ async def walked(
     *,
     newest_first: bool = False,
 ) -> list[int]:
-    """Return the sequences of all pages."""
     found: list[int] = []
     while True:
         page = await read_events(store, wanted, start, limit, newest_first=newest_first)

@@ -43,7 +43,6 @@ async def get_pet(
 
 
 async def deprecated(service: Service, token: str) -> list[dict[str, Any]]:
-    """Return the deprecated operations in the usage of a key."""
     usage: dict[str, Any] = (await service.request("GET", "/v1/usage", token)).json()
     found: list[dict[str, Any]] = usage["deprecated"]
     return found

@@ -76,7 +76,6 @@ class Hook(NamedTuple):
         return await webhook_row(self.store, columns)
 
     async def attempted(self, times: int) -> None:
-        """Wait until the endpoint has got so many requests."""
         await eventually(lambda: len(self.endpoint.requests) >= times, 30)
 
     async def settled(self, count: int) -> None:
@@ -111,7 +110,6 @@ class Hook(NamedTuple):
         ]
 
     async def disabling(self) -> Event:
-        """Return the event that tells the owner."""
         await published(self.store)
         page = await read_feed(self.store, ["webhook.disabled"], self.key_id, None, 2)
         (event,) = page.events
@@ -132,7 +130,6 @@ def recorded(*events: NewEvent) -> Unit[None]:
 
 
 def failing_at(sequences: set[int]) -> Behaviour:
-    """Return what refuses the events with these numbers."""
 
     async def respond(request: Request, writer: Writer) -> None:
         writer.write(NO if request.event["sequence"] in sequences else OK)
@@ -149,7 +146,6 @@ def once(may_respond: asyncio.Event) -> Behaviour:
 
 
 def logged_members(caplog: pytest.LogCaptureFixture) -> dict[str, int | str]:
-    """Return what programs read of the last event in the log."""
     event = caplog.records[-1].msg
     assert isinstance(event, LogEvent)
     return event.members

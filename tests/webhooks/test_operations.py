@@ -254,7 +254,6 @@ async def test_a_rotated_secret_works_until_its_grace_period_ends(
 
 
 async def secrets_of(service: Service) -> list[str]:
-    """Return what would sign a delivery to webhook 1 now."""
     path = service.settings.secret_path
     assert path is not None
     sql = "SELECT id, secret_version, previous_secret_ends_at FROM webhooks"

@@ -166,7 +166,6 @@ async def test_the_newest_deliveries_come_first_and_links_lead_to_older_ones(
 
 
 def numbers_of(page: httpx.Response) -> list[int]:
-    """Return the numbers of the deliveries that a page lists."""
     return [int(number) for number in re.findall(r"/deliveries/(\d+)/retry", page.text)]
 
 
