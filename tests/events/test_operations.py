@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from petstore.events.model import IN_FEED, NewEvent, Position
+from petstore.events.model import IN_FEED, NewEvent
 from petstore.events.store import record
 from petstore.keys.model import SCOPES
 from support.cases import case
@@ -116,15 +116,6 @@ async def test_what_is_beyond_the_scopes_of_the_key_is_refused(
     response = await service.request("GET", f"{EVENTS}?{query}", key.token)
     assert_error(response, 403, "missing_scope")
     assert f'scope="{scope}"' in response.headers["WWW-Authenticate"]
-
-
-async def test_a_cursor_without_an_event_in_the_store_is_refused(service: Service) -> None:
-    key = await service.issue()
-    await add_pets(service, key.token)
-    for position in (Position(1, b"mark"), Position(99, b"mark")):
-        params = {"cursor": IN_FEED.encode(position)}
-        response = await service.request("GET", EVENTS, key.token, params=params)
-        assert assert_error(response, 410, "cursor_expired").startswith("cursor: ")
 
 
 @pytest.mark.each_database

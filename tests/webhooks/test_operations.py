@@ -107,8 +107,6 @@ async def test_an_administrator_can_see_and_disable_every_webhook(service: Servi
     owner = await sender(service, scopes=MANAGER)
     admin = await sender(service, scopes=frozenset(SCOPES))
     await create(owner)
-    await add_events(service.store, [NOW])
-    await add_deliveries(service.store, 1, "failed")
     assert (await admin("GET", "/webhooks/1")).json() == WEBHOOK
     assert (await admin("GET", "/webhooks")).json() == [WEBHOOK]
     for body in (BODY, {"enabled": True}, {"enabled": False, "url": URL}, {}):
