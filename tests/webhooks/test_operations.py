@@ -146,13 +146,14 @@ async def test_an_outdated_if_match_is_refused(service: Service, send: Send) -> 
     await add_events(service.store, [NOW])
     await add_deliveries(service.store, 1, "failed")
     tag = (await send("GET", "/webhooks/1")).headers["ETag"]
-    for method, rest in BY_ID[:2] + BY_ID[3:5] + BY_ID[6:] + BY_ID[2:3]:
-        with case(method, rest):
-            path = f"/webhooks/1{rest}"
-            response = await send(method, path, json=BODY, headers=STALE)
-            assert_error(response, 412, "precondition_failed")
-            response = await send(method, path, json=BODY, headers={"If-Match": tag})
-            assert response.is_success
+    for method, rest in sorted(BY_ID, reverse=True):  # the deletion comes last
+        if rest != "/deliveries":
+            with case(method, rest):
+                path = f"/webhooks/1{rest}"
+                response = await send(method, path, json=BODY, headers=STALE)
+                assert_error(response, 412, "precondition_failed")
+                response = await send(method, path, json=BODY, headers={"If-Match": tag})
+                assert response.is_success
 
 
 async def test_an_invalid_value_is_refused_naming_the_field(send: Send) -> None:
