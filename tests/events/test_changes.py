@@ -8,27 +8,28 @@ import pytest
 from msgspec import UNSET
 
 from petstore.databases.contract import Store, Unit
-from petstore.databases.postgres import PostgresStore
 from petstore.events.changes import PageRange, RecentChanges
-from petstore.events.store import Change, publish_all
+from petstore.events.store import Change
 from petstore.orders.model import OrderCreate
 from petstore.orders.store import place_order
 from petstore.pets.model import NewPet, PetPatch
 from petstore.pets.store import create_pets, delete_pet, update_pet
 from support.changes import create_pet
+from support.history import published
 from support.stores import do, open_store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 NOW = 1_800_000_000_000
 BELLA = NewPet("Bella", 1, "available")
-ALL = PageRange.of("pet", range(1, 10_000), UNSET, UNSET)
+ORDERS = PageRange.of("order", range(1, 10_000), UNSET, UNSET)
 
 
-async def publish(store: Store) -> None:
-    """Give events their places in the feed, as PostgreSQL needs it."""
-    if isinstance(store, PostgresStore):
-        await publish_all(store)
+def pets(first: int, end: int, status: Any = UNSET, category_id: Any = UNSET) -> PageRange:
+    return PageRange.of("pet", range(first, end), status, category_id)
+
+
+ALL = pets(1, 10_000)
 
 
 class Watch:
@@ -72,44 +73,31 @@ async def test_a_change_shows_where_the_pet_was_or_is_listed(
     store: Store, shows: Watch, change: Callable[[], Unit[object]], first: int, status: str
 ) -> None:
     await store.write(change())
-    pages = [
-        PageRange.of("pet", range(first, 100), UNSET, UNSET),
-        PageRange.of("pet", range(first, first + 1), UNSET, UNSET),
-        PageRange.of("pet", range(first, 100), status, 1),
-    ]
+    pages = [pets(first, 100), pets(first, first + 1), pets(first, 100, status, 1)]
     assert await shows(*pages) == [True, True, True]
 
 
 async def test_a_change_does_not_show_elsewhere(store: Store, shows: Watch) -> None:
     await store.write(changed(status="sold"))
-    pages = [
-        PageRange.of("pet", range(1, 2), UNSET, UNSET),
-        PageRange.of("pet", range(3, 100), UNSET, UNSET),
-        PageRange.of("pet", range(1, 100), UNSET, 2),
-        PageRange.of("pet", range(1, 100), "pending", 1),
-        PageRange.of("order", range(1, 100), UNSET, UNSET),
-    ]
-    assert not any(await shows(*pages))
-
-
-async def test_a_change_of_category_shows_in_both(store: Store, shows: Watch) -> None:
+    of_others = [pets(1, 2), pets(3, 100), pets(1, 100, UNSET, 2), pets(1, 100, "pending", 1)]
+    assert not any(await shows(*of_others, ORDERS))
     await store.write(changed(category_id=2))
-    pages = [PageRange.of("pet", range(1, 100), UNSET, number) for number in (1, 2, 3)]
+    pages = [pets(1, 100, UNSET, category_id) for category_id in (1, 2, 3)]
     assert await shows(*pages) == [True, True, False]
 
 
 async def test_changes_of_another_process_show(address: str, shows: Watch) -> None:
     async with open_store(address) as other:
         await other.write(create_pet(BELLA))
-    assert await shows(ALL, PageRange.of("order", range(1, 9), UNSET, UNSET)) == [True, False]
+    assert await shows(ALL, ORDERS) == [True, False]
     assert await shows(ALL) == [False]
 
 
 async def test_a_change_is_no_other_one_once_it_is_published(store: Store, shows: Watch) -> None:
-    await publish(store)
+    await published(store)
     await store.write(create_pet(BELLA))
     assert await shows(ALL) == [True]
-    await publish(store)
+    await published(store)
     assert await shows(ALL) == [False]
     await store.write(create_pet(BELLA))
     assert await shows(ALL) == [True]
@@ -128,24 +116,23 @@ async def test_concurrent_callers_learn_of_earlier_commits(store: Store, shows: 
 async def test_too_many_changes_at_once_may_show_everywhere(
     store: Store, shows: Watch, number: int
 ) -> None:
-    orders = PageRange.of("order", range(1, 9), UNSET, UNSET)
-    await publish(store)
+    await published(store)
     await store.write(create_pets(Change(NOW), [BELLA] * number))
-    assert await shows(orders) == [True]
-    await publish(store)
+    assert await shows(ORDERS) == [True]
+    await published(store)
     await shows()
     await store.write(create_pet(BELLA))
-    assert await shows(ALL, orders) == [True, False]
+    assert await shows(ALL, ORDERS) == [True, False]
 
 
 async def test_changes_that_are_long_ago_may_show_everywhere(store: Store, shows: Watch) -> None:
-    since, orders = shows.seen, PageRange.of("order", range(1, 9), UNSET, UNSET)
+    since = shows.seen
     for number in range(1, 10):
         await store.write(create_pets(Change(NOW), [BELLA] * 250))
         await shows()
-        assert shows.changes.show_on(orders, since) == (number == 9)
-        await publish(store)
-    assert not shows.changes.show_on(orders, shows.seen - 1024)
+        assert shows.changes.show_on(ORDERS, since) == (number == 9)
+        await published(store)
+    assert not shows.changes.show_on(ORDERS, shows.seen - 1024)
 
 
 @pytest.mark.parametrize("half", [127, 128])
@@ -156,32 +143,29 @@ async def test_a_page_is_checked_against_less_than_256_changes_of_its_list(
     for _ in range(2):
         await store.write(create_pets(Change(NOW), [BELLA] * half))
         await shows()
-        await publish(store)
-    assert shows.changes.show_on(PageRange.of("pet", range(1, 3), UNSET, UNSET), since) == (
-        half == 128
-    )
+        await published(store)
+    assert shows.changes.show_on(pets(1, 3), since) == (half == 128)
 
 
 async def test_another_history_may_show_everywhere(store: Store, shows: Watch) -> None:
-    orders = PageRange.of("order", range(1, 9), UNSET, UNSET)
-    await publish(store)
+    await published(store)
     await store.write(create_pet(BELLA))
-    await publish(store)
+    await published(store)
     await shows()
     await store.write(do("UPDATE events SET id = 'evt_0123456789abcdef01234567'"))
-    assert await shows(orders) == [True]
+    assert await shows(ORDERS) == [True]
     await store.write(do("DELETE FROM events"))
-    assert await shows(orders) == [True]
+    assert await shows(ORDERS) == [True]
 
 
 async def test_a_store_that_was_copied_here_may_show_everywhere(store: Store) -> None:
     changes = RecentChanges(store)
     known = await changes.catch_up()
     await store.write(create_pets(Change(NOW), [BELLA] * 2))
-    await publish(store)
+    await published(store)
     await store.write(do("DELETE FROM events WHERE sequence = 1"))
     await changes.catch_up()
-    assert changes.show_on(PageRange.of("order", range(1, 9), UNSET, UNSET), known)
+    assert changes.show_on(ORDERS, known)
 
 
 async def test_what_left_no_event_shows_after_a_minute(

@@ -52,7 +52,8 @@ async def change_everything(service: Service, clock: ManualClock) -> list[dict[s
     token = (await service.issue(scopes=frozenset(SCOPES))).token
 
     async def ask(method: str, path: str, **body: object) -> None:
-        response = await service.request(method, f"/v1{path}", token, json=body)
+        headers = {"X-Request-Id": "asked"}
+        response = await service.request(method, f"/v1{path}", token, json=body, headers=headers)
         assert response.is_success, response.text
 
     await ask("POST", "/categories", name="Ferrets", description="Great and small.")
@@ -80,6 +81,8 @@ async def change_everything(service: Service, clock: ManualClock) -> list[dict[s
     await ask("POST", "/people", name="Grace Hopper", login="grace@shop.example", role="clerk")
     await set_some_password(service.store, 3)
     await ask("PATCH", "/people/3", role="manager")
+    await ask("POST", "/webhooks", url="https://shop.example/hooks")
+    await ask("POST", "/webhooks/1/test")
     response = await service.request("GET", "/v1/events?limit=100", token)
     events: list[dict[str, Any]] = response.json()
     return events
@@ -90,9 +93,18 @@ def form(event: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 @pytest.mark.anyio
-async def test_the_examples_look_like_real_events(database: Path, clock: ManualClock) -> None:
+async def test_real_events_look_like_the_examples_and_name_who_caused_them(
+    database: Path, clock: ManualClock
+) -> None:
     async with running_service(database, clock, reservation_minutes=1) as service:
         events = await change_everything(service, clock)
+    first, *others = [(event["actor"], event.get("requestId")) for event in events]
+    assert first == ({"type": "operator"}, None)  # the key itself
+    lapse = [event["type"] for event in events].index("order.lapsed") - 1
+    assert others[lapse : lapse + 2] == [({"type": "service"}, None)] * 2
+    assert {*map(str, others[:lapse] + others[lapse + 2 :])} == {
+        str(({"type": "key", "id": 1}, "asked"))
+    }
     real = [form(event) for event in events]
     for name in (name for name in EVENT_TYPES if name not in NOTICES):
         assert form(EXAMPLES[name]) in real, name

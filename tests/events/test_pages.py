@@ -5,14 +5,14 @@ import asyncio
 import httpx
 import pytest
 
-from petstore.clock import Milliseconds
 from petstore.databases.contract import Unit
 from petstore.events.model import NewEvent
 from petstore.events.store import record
 from petstore.people.store import end_sessions
+from support.history import events_after, plain, published_by
 from support.people import alter, set_some_password
 from support.service import Service, running_service
-from support.visitor import Visitor, signed_in, words
+from support.visitor import Visitor, newcomer, signed_in, signed_in_person, words
 from support.waiting import eventually
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
@@ -21,13 +21,7 @@ BY_ITSELF = {"Console-Refresh": "1"}
 BELLA = {"name": "Bella", "categoryId": "1", "status": "available"}
 
 
-def many_events(now: Milliseconds) -> Unit[None]:
-    """Record as many events as the script learns of at once."""
-    yield record(now, *[NewEvent("pet.created", "pet/1", {})] * 100)
-
-
 async def changes(visitor: Visitor, after: str = "", kinds: str = "pet") -> httpx.Response:
-    """Ask as the script does."""
     query = {"after": after, "kinds": kinds}
     return await visitor.client.get("/console/changes", params=query, headers=BY_ITSELF)
 
@@ -53,39 +47,37 @@ async def waiting(
     return task
 
 
-async def test_without_a_session_the_script_gets_401(service: Service) -> None:
-    response = await service.client.get("/console/changes?kinds=pet", headers=BY_ITSELF)
-    assert response.status_code == 401
-
-
 @pytest.mark.parametrize("kinds", ["", "fish", "pet fish"])
-async def test_an_invalid_kind_or_cursor_is_refused(staff: Visitor, kinds: str) -> None:
+async def test_an_invalid_kind_or_cursor_or_no_session_is_refused(
+    service: Service, staff: Visitor, kinds: str
+) -> None:
     response = await changes(staff, kinds=kinds)
     assert response.status_code == 400
     assert "Kinds: expected some of pet, order, category, key, person, webhook" in words(response)
     assert (await changes(staff, after="somewhere")).status_code == 400
+    assert (await changes(newcomer(service), kinds="pet")).status_code == 401
 
 
 @pytest.mark.each_database
-async def test_a_change_ends_the_wait(service: Service, staff: Visitor) -> None:
+async def test_a_change_ends_the_wait_at_once_if_it_was_made_since_the_page_was_opened(
+    service: Service, staff: Visitor
+) -> None:
+    page = await staff.get("/pets")
+    opened = page.text.partition('data-cursor="')[2].partition('"')[0]
     waits = await waiting(service, staff)
     await staff.submit("/pets", **BELLA)
-    response = await waits
-    assert response.json()["resources"] == ["pet/1"]
-    assert response.headers["cache-control"] == "no-store"
-
-
-async def test_changes_since_the_page_was_opened_are_returned_at_once(staff: Visitor) -> None:
-    page = await staff.get("/pets")
-    cursor = page.text.partition('data-cursor="')[2].partition('"')[0]
-    await staff.submit("/pets", **BELLA)
-    response = await changes(staff, cursor)
-    assert response.json()["resources"] == ["pet/1"]
+    for response in (await waits, await changes(staff, opened)):
+        assert response.json()["resources"] == ["pet/1"]
+        assert response.headers["cache-control"] == "no-store"
 
 
 async def test_too_many_changes_are_reported_as_unknown(service: Service, staff: Visitor) -> None:
     cursor = await newest(staff)
-    await service.store.write(many_events(service.clock()))
+
+    def as_many_as_are_told_at_once() -> Unit[None]:
+        yield record(service.clock(), *[NewEvent("pet.created", "pet/1", {})] * 100)
+
+    await service.store.write(as_many_as_are_told_at_once())
     response = await changes(staff, cursor)
     assert response.json() == {"cursor": await newest(staff), "resources": None}
 
@@ -125,3 +117,18 @@ async def test_each_poll_counts_against_the_limit_of_the_console(address: str) -
         limited = await changes(visitor)
         assert limited.status_code == 429
         assert int(limited.headers["retry-after"]) > 0
+
+
+@pytest.mark.each_database
+async def test_an_import_of_the_console_names_the_person_for_each_pet(service: Service) -> None:
+    visitor = await signed_in_person(service, "clerk", "Grace")
+    content = b"name,categoryId,status\nBella,1,available\nRex,1,\n"
+    sent = await visitor.post("/import", files={"file": ("pets.csv", content, "text/csv")})
+    path = sent.headers["location"].removeprefix("/console")
+    response = await visitor.post(f"{path}/run")
+    assert response.status_code == 303, response.text
+    actor = {"type": "person", "id": visitor.key_id}
+    request = response.headers["x-request-id"]
+    await published_by(service)
+    events = [plain(event) for event in await events_after(service.store)]
+    assert [(event["actor"], event["requestId"]) for event in events] == [(actor, request)] * 2

@@ -1,21 +1,22 @@
 """Calls of deprecated operations, as their key and as administrators of keys see them."""
 
+import asyncio
+import json
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
-from petstore.clock import DAY, MINUTE
+from petstore.clock import DAY, MINUTE, Milliseconds, rfc3339, system_clock
 from petstore.databases.contract import Store
-from petstore.databases.pages import Page
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import SCOPES
-from petstore.usage.counter import Counter, KeyDeprecatedUse, first_hour, list_uses
+from petstore.usage.counter import Counter, first_hour, list_uses
 from petstore.usage.operations import deprecated_operations
+from support.command import Command
 from support.keys import issue
 from support.manual_clock import ManualClock
 from support.service import Service, running_service
-from support.waiting import eventually
+from support.stores import open_store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -41,39 +42,30 @@ async def get_pet(
 
 
 async def deprecated(service: Service, token: str) -> list[dict[str, Any]]:
-    """Return the deprecated operations in the usage of a key."""
     usage: dict[str, Any] = (await service.request("GET", "/v1/usage", token)).json()
     found: list[dict[str, Any]] = usage["deprecated"]
     return found
 
 
-async def listed(service: Service, token: str, query: str = "") -> list[dict[str, Any]]:
-    response = await service.request("GET", f"/v1/deprecations{query}", token)
+async def listed(service: Service, token: str) -> list[dict[str, Any]]:
+    response = await service.request("GET", "/v1/deprecations", token)
     assert response.status_code == 200, response.text
     found: list[dict[str, Any]] = response.json()
     return found
 
 
-# What counts
-
-
 async def test_every_call_with_a_valid_key_counts_whatever_its_outcome(service: Service) -> None:
     key = await service.issue()
     await service.request("POST", "/v1/pets", key.token, json={"name": "Bella", "categoryId": 1})
-    outcomes = [
-        await get_pet(service, key.token, pet=1),
-        await get_pet(service, key.token, pet=7),
-        await get_pet(service, key.token, pet="x"),
-        await get_pet(service, key.token, method="HEAD"),
-    ]
+    calls = [("GET", 1), ("GET", 7), ("GET", "x"), ("HEAD", 7)]
+    outcomes = [await get_pet(service, key.token, method=method, pet=pet) for method, pet in calls]
     assert outcomes == [200, 404, 404, 404]
-    (use,) = await deprecated(service, key.token)
-    assert use["calls"] == 4
-
-
-async def test_a_call_without_the_scope_counts(service: Service) -> None:
-    key = await service.issue(scopes=frozenset())
-    assert await get_pet(service, key.token) == 403
+    assert [use["calls"] for use in await deprecated(service, key.token)] == [4]
+    unscoped = await service.issue(scopes=frozenset())
+    assert await get_pet(service, unscoped.token) == 403
+    assert [use["calls"] for use in await deprecated(service, unscoped.token)] == [1]
+    service.clock.now = SUNSET
+    assert await get_pet(service, key.token) == 410
     assert [use["calls"] for use in await deprecated(service, key.token)] == [1]
 
 
@@ -84,11 +76,8 @@ async def test_a_call_that_is_not_admitted_does_not_count(service: Service) -> N
     outcomes = [await get_pet(service, token) for token in (key.token, key.token, away.token, "x")]
     assert outcomes == [404, 429, 403, 401]
     await service.request("GET", "/v1/pets?id=1", admin.token)
-
-    async def is_saved() -> bool:
-        return [use["calls"] for use in await listed(service, admin.token)] == [1]
-
-    await eventually(is_saved)
+    await service.app.services.counter.save()
+    assert [use["calls"] for use in await listed(service, admin.token)] == [1]
 
 
 async def test_a_key_sees_the_number_and_the_time_of_its_calls_at_once(address: str) -> None:
@@ -97,98 +86,81 @@ async def test_a_key_sees_the_number_and_the_time_of_its_calls_at_once(address: 
         await get_pet(service, key.token)
         service.clock.now += MINUTE
         await get_pet(service, key.token, "r2")
-        assert await deprecated(service, key.token) == [
-            GET_PET
-            | {
-                "calls": 2,
-                "lastCalledAt": "2026-12-01T12:01:00Z",
-                "lastUserAgent": "shop/1.4",
-                "lastRequestId": "r2",
-            }
-        ]
+        last = {"lastCalledAt": "2026-12-01T12:01:00Z", "lastUserAgent": "shop/1.4"}
+        used = GET_PET | last | {"calls": 2, "lastRequestId": "r2"}
+        assert await deprecated(service, key.token) == [used]
         assert await deprecated(service, other.token) == []
 
 
-async def test_administrators_list_the_keys_of_their_environment_in_pages(address: str) -> None:
-    async with running_service(address) as service:
-        admin = await service.issue(scopes=ALL, name="admin")
-        keys = [await service.issue(name=f"shop {number}") for number in range(3)]
-        for key in keys:
-            await get_pet(service, key.token)
-
-        async def are_saved() -> bool:
-            return len(await listed(service, admin.token)) == 3
-
-        await eventually(are_saved)
-        found, path = [], "/v1/deprecations?limit=2"
-        for count in (2, 1):
-            response = await service.request("GET", path, admin.token)
-            assert response.headers["Cache-Control"] == "no-store"
-            assert len(response.json()) == count
-            found += response.json()
-            path = response.links.get("next", {}).get("url", "")
-        assert path == ""
-        assert [(use["keyId"], use["keyName"]) for use in found] == [
-            (2, "shop 0"),
-            (3, "shop 1"),
-            (4, "shop 2"),
-        ]
-        assert {**found[0], **GET_PET} == found[0]
-    async with running_service(address, environment="staging") as service:
-        other = await service.issue(scopes=ALL)
-        assert await listed(service, other.token) == []
+async def test_administrators_list_the_keys_of_their_environment_in_pages(
+    service: Service, address: str
+) -> None:
+    admin = await service.issue(scopes=ALL, name="admin")
+    for number in range(3):
+        await get_pet(service, (await service.issue(name=f"shop {number}")).token)
+    await service.app.services.counter.save()
+    found, path = [], "/v1/deprecations?limit=2"
+    for count in (2, 1):
+        response = await service.request("GET", path, admin.token)
+        assert response.headers["Cache-Control"] == "no-store"
+        assert len(response.json()) == count
+        found += response.json()
+        path = response.links.get("next", {}).get("url", "")
+    assert path == ""
+    keys = [(use["keyId"], use["keyName"]) for use in found]
+    assert keys == [(2, "shop 0"), (3, "shop 1"), (4, "shop 2")]
+    assert found[0].items() >= GET_PET.items()
+    async with running_service(address, environment="staging") as staging:
+        other = await staging.issue(scopes=ALL)
+        assert await listed(staging, other.token) == []
 
 
-# The list
+async def test_the_days_add_up_to_the_last_call(store: Store, clock: ManualClock) -> None:
+    key, counter = await issue(store, clock), Counter(store)
 
-(CURRENT,) = deprecated_operations(OPERATIONS)
-DEPRECATED = (CURRENT, replace(CURRENT, operation="findPet"))
+    async def use() -> list[tuple[int, str]]:
+        operations = deprecated_operations(OPERATIONS)
+        page = await list_uses(store, operations, None, None, 100, clock())
+        return [(each.calls, each.last_user_agent) for each in page.items]
 
-
-class Calls:
-    """The calls of a process to deprecated operations."""
-
-    def __init__(self, store: Store, clock: ManualClock) -> None:
-        self._store, self._clock = store, clock
-        self.counter = Counter(store)
-
-    async def call(self, *operations: str, key_id: int = 1, user_agent: bytes = b"") -> None:
-        now = self._clock()
-        for name in operations:
-            latest = (now, user_agent, "r1")
-            self.counter.count("deprecated", key_id, name, first_hour(now // DAY), latest)
-        await self.counter.save()
-
-    async def page(self, after: int | None = None, limit: int = 100) -> Page[KeyDeprecatedUse]:
-        return await list_uses(self._store, DEPRECATED, None, after, limit, self._clock())
-
-
-@pytest.fixture
-async def calls(store: Store, clock: ManualClock) -> Calls:
-    """The calls of three keys."""
-    for _ in range(3):
-        await issue(store, clock)
-    return Calls(store, clock)
-
-
-async def test_the_days_add_up_to_the_last_call(calls: Calls, clock: ManualClock) -> None:
     for day in range(3):
-        await calls.call(*(day + 1) * ["getPet"], user_agent=b"shop/%d" % day)
+        for _ in range(day + 1):
+            latest = (clock(), b"shop/%d" % day, "r1")
+            counter.count("deprecated", key.id, "getPet", first_hour(clock() // DAY), latest)
+        await counter.save()
         clock.now += DAY
-    (use,) = (await calls.page()).items
-    assert (use.calls, use.last_user_agent) == (6, "shop/2")
+    assert await use() == [(6, "shop/2")]
     clock.now += 27 * DAY
-    (use,) = (await calls.page()).items
-    assert (use.calls, use.last_user_agent) == (5, "shop/2")
+    assert await use() == [(5, "shop/2")]
     clock.now += 2 * DAY
-    assert (await calls.page()).items == []
+    assert await use() == []
 
 
-# The sunset
+def test_calls_are_listed_as_a_table_and_as_json(command: Command) -> None:
+    for environment in ("production", "production", "staging"):
+        command.create_key("--environment", environment)
+    now = system_clock()
 
+    async def call(at: Milliseconds, *user_agents: bytes) -> None:
+        async with open_store(command.database) as store:
+            counter, hour = Counter(store), first_hour(at // DAY)
+            for key_id, user_agent in enumerate(user_agents, 1):
+                counter.count("deprecated", key_id, "getPet", hour, (at, user_agent, "r"))
+            await counter.save()
 
-async def test_calls_from_the_sunset_on_count(service: Service) -> None:
-    key = await service.issue()
-    service.clock.now = SUNSET
-    assert await get_pet(service, key.token) == 410
-    assert [use["calls"] for use in await deprecated(service, key.token)] == [1]
+    asyncio.run(call(now - 31 * DAY, b"old"))
+    asyncio.run(call(now, b"shop/1.4", b"till", b"test"))
+    header, first, second = command.succeed("deprecations").splitlines()
+    assert " ".join(header.split()) == "key key name operation calls last called sunset use"
+    use = f"1 app getPet 1 {rfc3339(now)} 2030-12-05T00:00:00Z {GET_PET['use']}"
+    assert " ".join(first.split()) == use
+    assert second.split()[0] == "2"
+    one, _ = json.loads(command.succeed("deprecations", "--json"))
+    assert one == GET_PET | {
+        "keyId": 1,
+        "keyName": "app",
+        "calls": 1,
+        "lastCalledAt": rfc3339(now),
+        "lastUserAgent": "shop/1.4",
+        "lastRequestId": "r",
+    }

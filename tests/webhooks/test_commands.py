@@ -11,7 +11,6 @@ URL = "https://shop.example/hooks"
 
 @pytest.fixture(scope="module")
 def token(server: ServerProcess) -> str:
-    """The token of a key that may manage webhooks."""
     scopes = ("webhooks:write", "pets:read", "pets:write")
     return server.issue("enterprise", *(word for scope in scopes for word in ("--scope", scope)))
 

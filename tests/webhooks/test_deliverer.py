@@ -2,23 +2,24 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from itertools import permutations
 from operator import itemgetter
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
 
 from petstore.clock import DAY, MINUTE, SECOND, system_clock
-from petstore.databases.contract import Store, Unit
-from petstore.databases.sqlite import SqliteStore
+from petstore.databases.contract import Row, Store, Unit
 from petstore.errors import WebhooksNotConfigured
 from petstore.events.model import Author, Event, NewEvent
-from petstore.events.store import Change, publish_all, record
+from petstore.events.store import Change, record
 from petstore.logs import LogEvent
 from petstore.pets.model import NewPet, PetPatch
 from petstore.pets.store import update_pet
+from petstore.webhooks.deliverer import Deliverer
 from petstore.webhooks.deliveries import recover
 from petstore.webhooks.model import WebhookPatch
 from petstore.webhooks.store import LEASE, LeasedWebhook, change_webhook
@@ -33,7 +34,7 @@ from support.delivering import (
     issue_with_webhooks,
     webhook_row,
 )
-from support.history import plain, read_feed
+from support.history import plain, published, read_feed
 from support.keys import issue
 from support.manual_clock import ManualClock
 from support.receivers import OK, Behaviour, Receiver, Request, Writer, receiving, saying, silent
@@ -48,68 +49,87 @@ NO = b"HTTP/1.1 500 No\r\nContent-Length: 4\r\n\r\nsick"
 GAPS = [5 * SECOND, *(m * MINUTE for m in (5, 30, 120, 300, 600, 840, 1200, 1440))]
 
 
-@pytest.fixture
-async def key_id(store: Store, clock: ManualClock) -> int:
-    return await issue_with_webhooks(store, clock)
+class Hook(NamedTuple):
+    """A key's webhook, the first one of its store, and the endpoint that it leads to."""
+
+    store: Store
+    clock: ManualClock
+    key_id: int
+    endpoint: Receiver
+
+    def delivering(self, **options: Any) -> AbstractAsyncContextManager[Deliverer]:
+        return delivering(self.store, self.clock, **options)
+
+    async def add_pets(self, count: int = 1) -> None:
+        """Add pets; each is an event of a resource of its own."""
+        await self.store.write(create_pets([BELLA] * count))
+
+    async def rename(self, pet_id: int, name: str) -> None:
+        """Change a pet, which is an event of the same resource as its creation."""
+        await self.store.write(update_pet(Change(0, AUTHOR), pet_id, PetPatch(name=name)))
+
+    async def happened(self, resource: str, kind: str, key_id: int, times: int = 1) -> None:
+        event = NewEvent(kind, resource, {"id": 1}, None, key_id)  # type: ignore[arg-type]
+        await self.store.write(recorded(*[event] * times))
+
+    async def row(self, columns: str) -> Row:
+        return await webhook_row(self.store, columns)
+
+    async def attempted(self, times: int) -> None:
+        await eventually(lambda: len(self.endpoint.requests) >= times, 30)
+
+    async def settled(self, count: int) -> None:
+        async def are_settled() -> bool:
+            states = [state for (state,) in await deliveries(self.store, "state")]
+            return len(states) - states.count("pending") >= count
+
+        await eventually(are_settled, 30)
+
+    async def saved(self, attempts: int) -> None:
+        async def are_saved() -> bool:
+            rows = await deliveries(self.store, "attempts")
+            return sum(int(row[0]) for row in rows) >= attempts
+
+        await eventually(are_saved, 30)
+
+    async def looked(self) -> None:
+        """Wait until the webhook was looked at since the clock was moved, by 10 seconds or more."""
+
+        async def is_renewed() -> bool:
+            return await self.row("leased_until") == (self.clock.now + LEASE,)
+
+        await eventually(is_renewed, 30)
+
+    @property
+    def sent(self) -> list[tuple[int, int]]:
+        """The sequence of each event that was sent, and after how many seconds."""
+        start = ManualClock().now // SECOND
+        return [
+            (request.event["sequence"], int(request.headers["webhook-timestamp"]) - start)
+            for request in self.endpoint.requests
+        ]
+
+    async def disabling(self) -> Event:
+        await published(self.store)
+        page = await read_feed(self.store, ["webhook.disabled"], self.key_id, None, 2)
+        (event,) = page.events
+        return event
 
 
 @pytest.fixture
-async def receiver() -> AsyncIterator[Receiver]:
-    """An endpoint that takes everything."""
+async def hook(store: Store, clock: ManualClock) -> AsyncIterator[Hook]:
+    """A webhook whose endpoint takes everything."""
     async with receiving() as receiver:
-        yield receiver
+        hook = Hook(store, clock, await issue_with_webhooks(store, clock), receiver)
+        assert await add_webhook(store, hook.key_id, receiver.url) == 1
+        yield hook
 
 
-@pytest.fixture
-async def endpoint(store: Store, key_id: int, receiver: Receiver) -> Receiver:
-    assert await add_webhook(store, key_id, receiver.url) == 1
-    return receiver
-
-
-async def add_pets(store: Store, count: int = 1) -> None:
-    """Add pets; each is an event of a resource of its own."""
-    await store.write(create_pets([BELLA] * count))
-
-
-async def rename(store: Store, pet_id: int, name: str) -> None:
-    """Change a pet, which is an event of the same resource as its creation."""
-    await store.write(update_pet(Change(0), pet_id, PetPatch(name=name)))
-
-
-async def attempted(receiver: Receiver, times: int) -> None:
-    """Wait until an endpoint has got so many requests."""
-    await eventually(lambda: len(receiver.requests) >= times, 30)
-
-
-async def settled(store: Store, count: int) -> None:
-    async def are_settled() -> bool:
-        states = [state for (state,) in await deliveries(store, "state")]
-        return len(states) - states.count("pending") >= count
-
-    await eventually(are_settled, 30)
-
-
-async def saved(store: Store, attempts: int) -> None:
-    async def are_saved() -> bool:
-        rows = await deliveries(store, "attempts")
-        return sum(int(row[0]) for row in rows) >= attempts
-
-    await eventually(are_saved, 30)
-
-
-async def looked(store: Store, clock: ManualClock) -> None:
-    """Wait until the webhook was looked at since the clock was moved, by 10 seconds or more."""
-
-    async def is_renewed() -> bool:
-        until: int
-        (until,) = await webhook_row(store, "leased_until")
-        return until == clock.now + LEASE
-
-    await eventually(is_renewed, 30)
+def recorded(*events: NewEvent) -> Unit[None]:
+    yield record(ManualClock().now, *events, by=AUTHOR)
 
 
 def failing_at(sequences: set[int]) -> Behaviour:
-    """Return what refuses the events with these numbers."""
 
     async def respond(request: Request, writer: Writer) -> None:
         writer.write(NO if request.event["sequence"] in sequences else OK)
@@ -125,89 +145,51 @@ def once(may_respond: asyncio.Event) -> Behaviour:
     return wait
 
 
-def sent(receiver: Receiver) -> list[tuple[int, int]]:
-    start = ManualClock().now // SECOND
-    return [
-        (request.event["sequence"], int(request.headers["webhook-timestamp"]) - start)
-        for request in receiver.requests
-    ]
-
-
-async def disabled(store: Store) -> None:
-    async def is_disabled() -> bool:
-        (is_enabled,) = await webhook_row(store, "enabled")
-        return not is_enabled
-
-    await eventually(is_disabled, 30)
-
-
 def logged_members(caplog: pytest.LogCaptureFixture) -> dict[str, int | str]:
-    """Return what programs read of the last event in the log."""
     event = caplog.records[-1].msg
     assert isinstance(event, LogEvent)
     return event.members
-
-
-async def disabled_event(store: Store, key_id: int) -> Event:
-    if not isinstance(store, SqliteStore):
-        await publish_all(store)
-    (event,) = (await read_feed(store, ["webhook.disabled"], key_id, None, 2)).events
-    return event
-
-
-def recorded(*events: NewEvent) -> Unit[None]:
-    yield record(ManualClock().now, *events, by=AUTHOR)
 
 
 # What is delivered
 
 
 @pytest.mark.each_database
-async def test_each_event_arrives_once_and_signed_as_in_the_feed(
-    store: Store, clock: ManualClock, key_id: int, endpoint: Receiver
-) -> None:
-    await add_pets(store, 20)
-    async with delivering(store, clock):
-        await settled(store, 20)
-        await store.write(update_pet(Change(0, AUTHOR), 7, PetPatch(name="Rex")))
-        await settled(store, 21)
-    feed = await read_feed(store, ["pet.created", "pet.updated"], key_id, None, 100)
-    got = [request.verified(SECRET) for request in endpoint.requests]
+async def test_each_event_arrives_once_and_signed_as_in_the_feed(hook: Hook) -> None:
+    await hook.add_pets(20)
+    async with hook.delivering():
+        await hook.settled(20)
+        await hook.rename(7, "Rex")
+        await hook.settled(21)
+    feed = await read_feed(hook.store, ["pet.created", "pet.updated"], hook.key_id, None, 100)
+    got = [request.verified(SECRET) for request in hook.endpoint.requests]
     assert [each["data"]["name"] for each in got] == ["Bella"] * 20 + ["Rex"]
     assert sorted(got, key=itemgetter("sequence")) == [plain(event) for event in feed.events]
-    assert await webhook_row(store, "position, failures, last_success_at") == (21, 0, clock.now)
+    now = hook.clock.now
+    assert await hook.row("position, failures, last_success_at") == (21, 0, now)
     columns = "state, attempts, first_attempt_at, last_attempt_at, response_status, error"
-    assert set(await deliveries(store, columns)) == {
-        ("succeeded", 1, clock.now, clock.now, 204, None)
-    }
+    assert set(await deliveries(hook.store, columns)) == {("succeeded", 1, now, now, 204, None)}
 
 
 @pytest.mark.each_database
-async def test_a_webhook_gets_what_it_wants_and_its_key_can_read(
-    store: Store, clock: ManualClock, key_id: int, receiver: Receiver
-) -> None:
+async def test_a_webhook_gets_what_it_wants_and_its_key_can_read(hook: Hook) -> None:
+    store, clock = hook.store, hook.clock
     limited = await issue_with_webhooks(store, clock, scopes=frozenset({"webhooks:write"}))
     admin, staging = [
         await issue_with_webhooks(store, clock, scopes=SCOPES | {"keys:admin"}, environment=name)
         for name in ("production", "staging")
     ]
-    wanted = "pet.updated pet.deleted"
-    for key, types in (
-        (key_id, wanted),
-        (limited, ""),
-        (admin, ""),
-        (staging, ""),
-        (key_id, wanted),
-    ):
-        await add_webhook(store, key, receiver.url, types)
-    await add_pets(store)
-    await rename(store, 1, "Rex")
+    for key_id, types in ((limited, ""), (admin, ""), (staging, ""), (hook.key_id, "pet.updated")):
+        await add_webhook(store, key_id, hook.endpoint.url, types)
+    await store.write(do("UPDATE webhooks SET types = 'pet.updated pet.deleted' WHERE id = 1"))
+    await hook.add_pets()
+    await hook.rename(1, "Rex")
     created = await issue(store, clock)
-    for key in (key_id, limited):
-        await store.write(recorded(NewEvent("key.banned", f"key/{key}", {}, None, key)))
-    await store.write(recorded(NewEvent("webhook.test", "webhook/5", {}, None, key_id)))
-    async with delivering(store, clock):
-        await settled(store, 7)
+    for key_id in (hook.key_id, limited):
+        await hook.happened(f"key/{key_id}", "key.banned", key_id)
+    await hook.happened("webhook/5", "webhook.test", hook.key_id)
+    async with hook.delivering():
+        await hook.settled(7)
     assert sorted(await deliveries(store, "webhook_id, type, resource")) == [
         (1, "pet.updated", "pet/1"),
         (2, "key.banned", f"key/{limited}"),
@@ -217,7 +199,7 @@ async def test_a_webhook_gets_what_it_wants_and_its_key_can_read(
         (5, "pet.updated", "pet/1"),
         (5, "webhook.test", "webhook/5"),
     ]
-    assert len(receiver.requests) == 7
+    assert len(hook.endpoint.requests) == 7
 
 
 @pytest.mark.parametrize(
@@ -230,17 +212,15 @@ async def test_a_webhook_gets_what_it_wants_and_its_key_can_read(
         "webhooks SET environment = 'staging'",
     ],
 )
-async def test_a_webhook_stops_when_its_key_ends(
-    store: Store, clock: ManualClock, endpoint: Receiver, end: str
-) -> None:
-    await store.write(do(f"UPDATE {end}"))
-    other = await issue_with_webhooks(store, clock)
-    await add_webhook(store, other, f"{endpoint.url}/other")
-    await add_pets(store)
-    async with delivering(store, clock):
-        await settled(store, 1)
-    assert [request.line.split()[1] for request in endpoint.requests] == ["/hooks/other"]
-    assert await webhook_row(store, "position, leased_by") == (0, None)
+async def test_a_webhook_stops_when_its_key_ends(hook: Hook, end: str) -> None:
+    await hook.store.write(do(f"UPDATE {end}"))
+    other = await issue_with_webhooks(hook.store, hook.clock)
+    await add_webhook(hook.store, other, f"{hook.endpoint.url}/other")
+    await hook.add_pets()
+    async with hook.delivering():
+        await hook.settled(1)
+    assert [request.line.split()[1] for request in hook.endpoint.requests] == ["/hooks/other"]
+    assert await hook.row("position, leased_by") == (0, None)
 
 
 @pytest.mark.each_database
@@ -255,113 +235,106 @@ async def test_a_webhook_stops_when_its_key_ends(
     ],
 )
 async def test_an_event_that_can_no_longer_be_read_is_not_sent(
-    store: Store, clock: ManualClock, endpoint: Receiver, change: str, error: str
+    hook: Hook, change: str, error: str
 ) -> None:
-    endpoint.behaviour = saying(NO)
+    hook.endpoint.behaviour = saying(NO)
     watched = Watched()
-    await add_pets(store)
-    async with delivering(store, clock, watcher=watched):
-        await saved(store, 1)
-    await store.write(do(change))
-    clock.advance(6)
+    await hook.add_pets()
+    async with hook.delivering(watcher=watched):
+        await hook.saved(1)
+    await hook.store.write(do(change))
+    hook.clock.advance(6)
     # A deliverer that was reading the webhooks during the change may still have the old scopes.
-    async with delivering(store, clock, watcher=watched):
-        await settled(store, 1)
+    async with hook.delivering(watcher=watched):
+        await hook.settled(1)
         await eventually(lambda: len(watched.attempts) == 2)  # told after its commit
-    assert await deliveries(store, "state, attempts, last_attempt_at, error") == [
+    assert await deliveries(hook.store, "state, attempts, last_attempt_at, error") == [
         ("failed", 1, ManualClock().now, error)
     ]
-    assert len(endpoint.requests) == 1
+    assert len(hook.endpoint.requests) == 1
     assert watched.attempts == ["pending", "failed"]
 
 
 async def test_an_event_that_cannot_be_read_is_sent_later(
-    store: Store, clock: ManualClock, endpoint: Receiver, caplog: pytest.LogCaptureFixture
+    hook: Hook, caplog: pytest.LogCaptureFixture
 ) -> None:
-    endpoint.behaviour = failing_at({1})
-    await add_pets(store)
-    async with delivering(store, clock):
-        await saved(store, 1)
-        endpoint.behaviour = saying(OK)
-        await store.write(do("ALTER TABLE events RENAME TO mislaid"))
-        clock.advance(6)
+    hook.endpoint.behaviour = failing_at({1})
+    await hook.add_pets()
+    async with hook.delivering():
+        await hook.saved(1)
+        hook.endpoint.behaviour = saying(OK)
+        await hook.store.write(do("ALTER TABLE events RENAME TO mislaid"))
+        hook.clock.advance(6)
         await eventually(lambda: "delivery 1 not attempted" in caplog.text, 30)
-        await store.write(do("ALTER TABLE mislaid RENAME TO events"))
-        await settled(store, 1)
-    assert sent(endpoint) == [(1, 0), (1, 6)]
+        await hook.store.write(do("ALTER TABLE mislaid RENAME TO events"))
+        await hook.settled(1)
+    assert hook.sent == [(1, 0), (1, 6)]
 
 
 # Attempts
 
 
-async def test_a_delivery_is_attempted_ten_times_each_signed_at_its_time(
-    store: Store, clock: ManualClock, endpoint: Receiver
-) -> None:
-    endpoint.behaviour = saying(NO)
+async def test_a_delivery_is_attempted_ten_times_each_signed_at_its_time(hook: Hook) -> None:
+    hook.endpoint.behaviour = saying(NO)
     watched, times = Watched(), []
-    await add_pets(store)
-    async with delivering(store, clock, watcher=watched):
+    await hook.add_pets()
+    async with hook.delivering(watcher=watched):
         for attempts, gap in enumerate([*GAPS, 0], 1):
-            times.append(clock.now // SECOND)
-            await saved(store, attempts)
+            times.append(hook.clock.now // SECOND)
+            await hook.saved(attempts)
             if gap:
-                ((due_at,),) = await deliveries(store, "due_at")
-                assert due_at == clock.now + gap
-            clock.now += gap
-        clock.advance(86400 * 3)
-        await add_pets(store)
-        await attempted(endpoint, 11)
-    requests = endpoint.requests[:10]
+                assert await deliveries(hook.store, "due_at") == [(hook.clock.now + gap,)]
+            hook.clock.now += gap
+        hook.clock.advance(86400 * 3)
+        await hook.add_pets()
+        await hook.attempted(11)
+    requests = hook.endpoint.requests[:10]
     assert {request.verified(SECRET)["sequence"] for request in requests} == {1}
     assert [int(request.headers["webhook-timestamp"]) for request in requests] == times
     columns = "state, attempts, response_status, response_body, error"
-    assert (await deliveries(store, columns))[0] == (
+    assert (await deliveries(hook.store, columns))[0] == (
         *("failed", 10, 500, "sick"),
         "the receiver responded with 500 Internal Server Error, not 2xx",
     )
     assert watched.attempts[:10] == [*["pending"] * 9, "failed"]
 
 
-async def test_a_webhook_has_at_most_eight_concurrent_attempts(
-    store: Store, clock: ManualClock, endpoint: Receiver
-) -> None:
+async def test_a_webhook_has_at_most_eight_concurrent_attempts(hook: Hook) -> None:
     most = 0
     may_respond = asyncio.Event()
 
     async def waiting(_: Request, writer: Writer) -> None:
         nonlocal most
-        most = max(most, endpoint.under_way)
+        most = max(most, hook.endpoint.under_way)
         await may_respond.wait()
         writer.write(OK)
 
-    endpoint.behaviour = waiting
-    await add_pets(store, 30)
-    await rename(store, 1, "Rex")
-    async with delivering(store, clock):
-        await attempted(endpoint, 8)
+    hook.endpoint.behaviour = waiting
+    await hook.add_pets(30)
+    await hook.rename(1, "Rex")
+    async with hook.delivering():
+        await hook.attempted(8)
         may_respond.set()
-        await settled(store, 31)
+        await hook.settled(31)
     assert most == 8
 
 
-async def test_a_429_with_retry_after_pauses_the_webhook(
-    store: Store, clock: ManualClock, endpoint: Receiver
-) -> None:
-    endpoint.behaviour = saying(b"HTTP/1.1 429 No\r\nRetry-After: 3600\r\n\r\n")
-    await add_pets(store)
-    async with delivering(store, clock):
-        await saved(store, 1)
-        assert await webhook_row(store, "paused_until") == (clock.now + 3600 * SECOND,)
-        assert await deliveries(store, "due_at") == [(clock.now + 3600 * SECOND,)]
-        endpoint.behaviour = saying(OK)
-        await add_pets(store)
+async def test_a_429_with_retry_after_pauses_the_webhook(hook: Hook) -> None:
+    hook.endpoint.behaviour = saying(b"HTTP/1.1 429 No\r\nRetry-After: 3600\r\n\r\n")
+    await hook.add_pets()
+    async with hook.delivering():
+        await hook.saved(1)
+        assert await hook.row("paused_until") == (hook.clock.now + 3600 * SECOND,)
+        assert await deliveries(hook.store, "due_at") == [(hook.clock.now + 3600 * SECOND,)]
+        hook.endpoint.behaviour = saying(OK)
+        await hook.add_pets()
         for seconds in (20, 3579):
-            clock.advance(seconds)
-            await looked(store, clock)
-        clock.advance(1)
-        await settled(store, 2)
-    assert sent(endpoint)[0] == (1, 0)
-    assert sorted(sent(endpoint)[1:]) == [(1, 3600), (2, 3600)]
+            hook.clock.advance(seconds)
+            await hook.looked()
+        hook.clock.advance(1)
+        await hook.settled(2)
+    assert hook.sent[0] == (1, 0)
+    assert sorted(hook.sent[1:]) == [(1, 3600), (2, 3600)]
 
 
 # Order
@@ -369,52 +342,35 @@ async def test_a_429_with_retry_after_pauses_the_webhook(
 
 @pytest.mark.each_database
 async def test_a_failing_delivery_delays_the_next_of_its_resource_for_five_minutes(
-    store: Store, clock: ManualClock, endpoint: Receiver
+    hook: Hook,
 ) -> None:
-    endpoint.behaviour = failing_at({1})
-    await add_pets(store, 2)
-    await rename(store, 1, "Rex")
-    await rename(store, 1, "Max")
-    await rename(store, 2, "Luna")
-    async with delivering(store, clock):
-        await settled(store, 2)
-        clock.advance(20)
-        await saved(store, 4)
-        clock.advance(279)
-        await looked(store, clock)
-        clock.advance(1)
-        await settled(store, 4)
-    assert tuple(sent(endpoint)[:3]) in permutations([(1, 0), (2, 0), (5, 0)])
-    assert sent(endpoint)[3:] == [(1, 20), (3, 300), (4, 300)]
+    hook.endpoint.behaviour = failing_at({1})
+    await hook.add_pets(2)
+    for pet_id, name in ((1, "Rex"), (1, "Max"), (2, "Luna")):
+        await hook.rename(pet_id, name)
+    async with hook.delivering():
+        await hook.settled(2)
+        hook.clock.advance(20)
+        await hook.saved(4)
+        hook.clock.advance(279)
+        await hook.looked()
+        hook.clock.advance(1)
+        await hook.settled(4)
+    assert tuple(hook.sent[:3]) in permutations([(1, 0), (2, 0), (5, 0)])
+    assert hook.sent[3:] == [(1, 20), (3, 300), (4, 300)]
 
 
-async def test_a_test_does_not_wait_for_an_earlier_one_that_fails(
-    store: Store, clock: ManualClock, key_id: int, endpoint: Receiver
-) -> None:
-    endpoint.behaviour = failing_at({1})
-    test = NewEvent("webhook.test", "webhook/1", {}, None, key_id)
-    async with delivering(store, clock):
-        await store.write(recorded(test))
-        await saved(store, 1)
-        await store.write(recorded(test))
-        await settled(store, 1)
-    assert await deliveries(store) == [(1, "pending", 1), (2, "succeeded", 1)]
-    assert sent(endpoint) == [(1, 0), (2, 0)]
-
-
-async def test_a_long_queue_of_one_resource_does_not_delay_others(
-    store: Store, clock: ManualClock, endpoint: Receiver
-) -> None:
-    endpoint.behaviour = failing_at({1})
-    updates = [NewEvent("pet.updated", "pet/1", {"id": 1})] * 120
-    await store.write(recorded(*updates, NewEvent("pet.updated", "pet/2", {"id": 2})))
-    async with delivering(store, clock):
-        await settled(store, 1)
-        endpoint.behaviour = saying(OK)
-        clock.advance(6)
-        await settled(store, 121)
-    assert {(1, 0), (121, 0)} == set(sent(endpoint)[:2])
-    assert sent(endpoint)[2:] == [(1, 6), *((n, 6) for n in range(2, 121))]
+async def test_a_long_queue_of_one_resource_does_not_delay_others(hook: Hook) -> None:
+    hook.endpoint.behaviour = failing_at({1})
+    await hook.happened("pet/1", "pet.updated", hook.key_id, 120)
+    await hook.happened("pet/2", "pet.updated", hook.key_id)
+    async with hook.delivering():
+        await hook.settled(1)
+        hook.endpoint.behaviour = saying(OK)
+        hook.clock.advance(6)
+        await hook.settled(121)
+    assert {(1, 0), (121, 0)} == set(hook.sent[:2])
+    assert hook.sent[2:] == [(1, 6), *((n, 6) for n in range(2, 121))]
 
 
 # Webhooks that fail
@@ -422,46 +378,25 @@ async def test_a_long_queue_of_one_resource_does_not_delay_others(
 
 @pytest.mark.each_database
 async def test_a_410_disables_the_webhook_at_once(
-    store: Store,
-    clock: ManualClock,
-    key_id: int,
-    endpoint: Receiver,
-    caplog: pytest.LogCaptureFixture,
+    hook: Hook, caplog: pytest.LogCaptureFixture
 ) -> None:
-    endpoint.behaviour = saying(b"HTTP/1.1 410 Gone\r\n\r\n")
-    await add_pets(store)
-    await rename(store, 1, "Rex")
-    async with delivering(store, clock):
-        await saved(store, 1)
+    hook.endpoint.behaviour = saying(b"HTTP/1.1 410 Gone\r\n\r\n")
+    await hook.add_pets()
+    await hook.rename(1, "Rex")
+    async with hook.delivering():
+        await hook.saved(1)
         await eventually(lambda: caplog.messages)
-    assert await deliveries(store, "state, attempts") == [("failed", 1), ("pending", 0)]
-    assert await webhook_row(store, "enabled, disabled_reason") == (0, "gone")
-    event = await disabled_event(store, key_id)
-    assert event.resource == "webhook/1"
-    assert msgspec.json.decode(event.data) == {
-        "id": 1,
-        "url": endpoint.url,
-        "types": [],
-        "description": None,
-        "enabled": False,
-        "disabledReason": "gone",
-        "createdAt": "1970-01-01T00:00:00Z",
-        "lastSuccessAt": None,
-        "failingSince": None,
-        "owner": {"type": "key", "id": key_id},
-    }
-    assert msgspec.json.decode(msgspec.json.encode(event.previous)) == {
-        "enabled": True,
-        "disabledReason": None,
-    }
-    (logged,) = caplog.messages
-    assert logged == f"webhook 1 of key {key_id} was disabled: gone"
+    assert await deliveries(hook.store, "state, attempts") == [("failed", 1), ("pending", 0)]
+    assert await hook.row("enabled, disabled_reason") == (0, "gone")
+    event = plain(await hook.disabling())
+    assert event["resource"] == "webhook/1"
+    assert (event["data"]["enabled"], event["data"]["disabledReason"]) == (False, "gone")
+    assert event["previous"] == {"enabled": True, "disabledReason": None}
+    assert caplog.messages == [f"webhook 1 of key {hook.key_id} was disabled: gone"]
     assert logged_members(caplog)["error"] == "the receiver responded with 410 Gone, not 2xx"
 
 
-async def test_a_410_loses_no_event_of_concurrent_attempts(
-    store: Store, clock: ManualClock, endpoint: Receiver
-) -> None:
+async def test_a_410_loses_no_event_of_concurrent_attempts(hook: Hook) -> None:
     is_gone = asyncio.Event()
 
     async def refuse_the_first(request: Request, writer: Writer) -> None:
@@ -471,132 +406,107 @@ async def test_a_410_loses_no_event_of_concurrent_attempts(
             await is_gone.wait()
             writer.write(OK)
 
-    endpoint.behaviour = refuse_the_first
-    await add_pets(store, 2)
-    async with delivering(store, clock):
-        await saved(store, 1)
+    hook.endpoint.behaviour = refuse_the_first
+    await hook.add_pets(2)
+    async with hook.delivering():
+        await hook.saved(1)
         is_gone.set()
-        await saved(store, 2)
-        endpoint.behaviour = saying(OK)
-        await store.write(change_webhook(Change(0), 1, WebhookPatch(enabled=True)))
-        await store.write(recover(Change(0), 1, 0))
-        clock.advance(6)
-        await settled(store, 4)
+        await hook.saved(2)
+        hook.endpoint.behaviour = saying(OK)
+        await hook.store.write(change_webhook(Change(0), 1, WebhookPatch(enabled=True)))
+        await hook.store.write(recover(Change(0), 1, 0))
+        hook.clock.advance(6)
+        await hook.settled(4)
     # The third event tells that the webhook was disabled.
-    assert sorted(sent(endpoint)[2:]) == [(1, 6), (3, 6)]
+    assert sorted(hook.sent[2:]) == [(1, 6), (3, 6)]
 
 
-@pytest.mark.each_database
-async def test_missed_events_of_each_webhook_are_sent_in_turn_and_in_order(
-    store: Store, clock: ManualClock, key_id: int, endpoint: Receiver
-) -> None:
-    await add_webhook(store, key_id, endpoint.url)
-    await store.write(recorded(*[NewEvent("pet.updated", "pet/1", {"id": 1})] * 30))
-    if not isinstance(store, SqliteStore):
-        await publish_all(store)
-    await store.write(do("UPDATE webhooks SET position = 30"))
+async def test_missed_events_of_each_webhook_are_sent_in_order(hook: Hook) -> None:
+    await add_webhook(hook.store, hook.key_id, hook.endpoint.url)
+    await hook.happened("pet/1", "pet.updated", hook.key_id, 30)
+    await hook.store.write(do("UPDATE webhooks SET position = 30"))
     for webhook_id in (1, 2):
-        await store.write(recover(Change(0), webhook_id, 0))
-    async with delivering(store, clock):
-        await settled(store, 60)
+        await hook.store.write(recover(Change(0), webhook_id, 0))
+    async with hook.delivering():
+        await hook.settled(60)
     for webhook_id in (1, 2):
-        made = await deliveries(store, f"sequence, webhook_id = {webhook_id}")
+        made = await deliveries(hook.store, f"sequence, webhook_id = {webhook_id}")
         assert [number for number, is_own in made if is_own] == [*range(1, 31)]
-    assert await webhook_row(store, "recovered_to") == (None,)
-    assert sorted(number for number, _ in sent(endpoint)) == sorted([*range(1, 31)] * 2)
+    assert await hook.row("recovered_to") == (None,)
+    assert sorted(number for number, _ in hook.sent) == sorted([*range(1, 31)] * 2)
 
 
 async def test_a_webhook_without_success_for_five_days_is_disabled(
-    store: Store,
-    clock: ManualClock,
-    key_id: int,
-    endpoint: Receiver,
-    caplog: pytest.LogCaptureFixture,
+    hook: Hook, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await add_pets(store)
-    async with delivering(store, clock):
-        await settled(store, 1)
-        endpoint.behaviour = saying(NO)
-        await add_pets(store, 9)
-        await saved(store, 10)
-        assert await webhook_row(store, "failures, failing_since") == (9, clock.now)
-        clock.now += 5 * DAY
-        await disabled(store)
-        await eventually(lambda: "was disabled" in caplog.text)
-    failures, *rest = await webhook_row(store, "failures, enabled, disabled_reason")
+    await hook.add_pets()
+    async with hook.delivering():
+        await hook.settled(1)
+        hook.endpoint.behaviour = saying(NO)
+        await hook.add_pets(9)
+        await hook.saved(10)
+        assert await hook.row("failures, failing_since") == (9, hook.clock.now)
+        hook.clock.now += 5 * DAY
+        await eventually(lambda: "was disabled" in caplog.text, 30)
+    failures, *rest = await hook.row("failures, enabled, disabled_reason")
     assert failures >= 10
     assert rest == [0, "failing"]
-    data = msgspec.json.decode((await disabled_event(store, key_id)).data)
-    assert data["disabledReason"] == "failing"
-    assert data["lastSuccessAt"] == "2026-12-01T12:00:00Z"
+    data = msgspec.json.decode((await hook.disabling()).data)
+    assert (data["disabledReason"], data["lastSuccessAt"]) == ("failing", "2026-12-01T12:00:00Z")
     assert caplog.messages == [
-        f"deliveries to webhook 1 of key {key_id} fail",
-        f"webhook 1 of key {key_id} was disabled: failing",
+        f"deliveries to webhook 1 of key {hook.key_id} fail",
+        f"webhook 1 of key {hook.key_id} was disabled: failing",
     ]
     assert logged_members(caplog) == {
         "webhook": 1,
-        "key": key_id,
+        "key": hook.key_id,
         "reason": "failing",
         "error": "the receiver responded with 500 Internal Server Error, not 2xx",
     }
 
 
-async def test_a_webhook_that_is_deleted_during_an_attempt_is_not_updated(
-    store: Store, clock: ManualClock, endpoint: Receiver
-) -> None:
+async def test_a_webhook_that_is_deleted_during_an_attempt_is_not_updated(hook: Hook) -> None:
     may_respond = asyncio.Event()
-    endpoint.behaviour = once(may_respond)
-    await add_pets(store)
-    async with delivering(store, clock, stop_seconds=30):
-        await attempted(endpoint, 1)
-        await store.write(do("DELETE FROM webhooks"))
+    hook.endpoint.behaviour = once(may_respond)
+    await hook.add_pets()
+    async with hook.delivering(stop_seconds=30):
+        await hook.attempted(1)
+        await hook.store.write(do("DELETE FROM webhooks"))
         may_respond.set()
-        await settled(store, 1)
+        await hook.settled(1)
 
 
 # Many processes, and their ends
 
 
 @pytest.mark.each_database
-async def test_only_one_of_two_processes_delivers(
-    address: str, store: Store, clock: ManualClock, endpoint: Receiver
-) -> None:
-    async with open_store(address) as other, delivering(store, clock), delivering(other, clock):
-        for count in (10, 20):
-            await add_pets(store, 10)
-            await settled(store, count)
-            clock.advance(20)  # both want the lease
-            await looked(store, clock)
-    assert sorted(sequence for sequence, _ in sent(endpoint)) == list(range(1, 21))
-
-
-@pytest.mark.each_database
-async def test_another_process_resumes_where_one_has_stopped(
-    address: str, store: Store, clock: ManualClock, endpoint: Receiver
+async def test_only_one_of_two_processes_delivers_and_another_resumes_at_once(
+    address: str, hook: Hook
 ) -> None:
     async with open_store(address) as other:
-        async with delivering(other, clock):
-            await add_pets(store)
-            await settled(store, 1)
-        assert await webhook_row(store, "leased_by, leased_until") == (None, None)
-        await add_pets(store)
-        async with delivering(store, clock):
-            await settled(store, 2)
-    assert [sequence for sequence, _ in sent(endpoint)] == [1, 2]
+        async with hook.delivering(), delivering(other, hook.clock):
+            for count in (10, 20):
+                await hook.add_pets(10)
+                await hook.settled(count)
+                hook.clock.advance(20)  # both want the lease
+                await hook.looked()
+        assert await hook.row("leased_by, leased_until") == (None, None)
+        await hook.add_pets()
+        async with delivering(other, hook.clock):
+            await hook.settled(21)
+    assert sorted(sequence for sequence, _ in hook.sent) == list(range(1, 22))
 
 
-async def test_an_attempt_that_is_cut_off_by_a_stop_stays_pending(
-    store: Store, clock: ManualClock, endpoint: Receiver
-) -> None:
-    endpoint.behaviour = silent
-    await add_pets(store)
-    async with delivering(store, clock):
-        await attempted(endpoint, 1)
-    assert await deliveries(store) == [(1, "pending", 0)]
+async def test_an_attempt_that_is_cut_off_by_a_stop_stays_pending(hook: Hook) -> None:
+    hook.endpoint.behaviour = silent
+    await hook.add_pets()
+    async with hook.delivering():
+        await hook.attempted(1)
+    assert await deliveries(hook.store) == [(1, "pending", 0)]
 
 
 async def test_without_the_secret_nothing_is_sent_and_the_log_says_so_once(
-    store: Store, clock: ManualClock, endpoint: Receiver, caplog: pytest.LogCaptureFixture
+    hook: Hook, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked = 0
 
@@ -606,65 +516,55 @@ async def test_without_the_secret_nothing_is_sent_and_the_log_says_so_once(
         msg = "the secret file is missing"
         raise WebhooksNotConfigured(msg)
 
-    await add_pets(store)
-    async with delivering(store, clock, secrets_of=missing):
+    await hook.add_pets()
+    async with hook.delivering(secrets_of=missing):
         await eventually(lambda: asked > 3, 30)
-    assert endpoint.connections == 0
+    assert hook.endpoint.connections == 0
     assert caplog.messages == ["deliveries to webhook 1 not started: the secret file is missing"]
 
 
 async def test_outcomes_are_saved_once_the_database_is_back(
-    database: Path,
-    store: Store,
-    clock: ManualClock,
-    endpoint: Receiver,
-    caplog: pytest.LogCaptureFixture,
+    database: Path, hook: Hook, caplog: pytest.LogCaptureFixture
 ) -> None:
     may_respond = asyncio.Event()
-    endpoint.behaviour = once(may_respond)
-    await add_pets(store)
-    async with delivering(store, clock):
-        await attempted(endpoint, 1)
-        with locked(database, store):
+    hook.endpoint.behaviour = once(may_respond)
+    await hook.add_pets()
+    async with hook.delivering():
+        await hook.attempted(1)
+        with locked(database, hook.store):
             may_respond.set()
             await eventually(lambda: "outcomes of deliveries not saved yet" in caplog.text, 30)
-        await settled(store, 1)
-    assert len(endpoint.requests) == 1
+        await hook.settled(1)
+    assert len(hook.endpoint.requests) == 1
 
 
 async def test_a_stop_does_not_wait_for_a_database_that_is_gone(
-    database: Path,
-    store: Store,
-    clock: ManualClock,
-    endpoint: Receiver,
-    caplog: pytest.LogCaptureFixture,
+    database: Path, hook: Hook, caplog: pytest.LogCaptureFixture
 ) -> None:
     may_respond = asyncio.Event()
-    endpoint.behaviour = once(may_respond)
-    await add_pets(store)
+    hook.endpoint.behaviour = once(may_respond)
+    await hook.add_pets()
     async with AsyncExitStack() as opened:
-        await opened.enter_async_context(delivering(store, clock))
-        await attempted(endpoint, 1)
-        with locked(database, store):
+        await opened.enter_async_context(hook.delivering())
+        await hook.attempted(1)
+        with locked(database, hook.store):
             may_respond.set()
             await eventually(lambda: "outcomes of deliveries not saved yet" in caplog.text, 30)
             await opened.aclose()
     assert "leases of webhooks not released" in caplog.text
-    assert await deliveries(store) == [(1, "pending", 0)]
+    assert await deliveries(hook.store) == [(1, "pending", 0)]
 
 
-async def test_a_dead_endpoint_among_200_does_not_delay_the_others(
-    store: Store, key_id: int, receiver: Receiver
-) -> None:
+async def test_a_dead_endpoint_among_200_does_not_delay_the_others(hook: Hook) -> None:
     async with receiving(silent) as dead:
-        await add_webhook(store, key_id, dead.url)
-        for number in range(2, 201):
-            await add_webhook(store, key_id, f"{receiver.url}/{number}")
-        async with delivering(store, system_clock, seconds=300):
-            await add_pets(store, 2)
+        await add_webhook(hook.store, hook.key_id, dead.url)
+        for number in range(3, 201):
+            await add_webhook(hook.store, hook.key_id, f"{hook.endpoint.url}/{number}")
+        async with delivering(hook.store, system_clock, seconds=300):
+            await hook.add_pets(2)
             await eventually(lambda: dead.under_way == 2, 30)
-            await add_pets(store, 2)
-            await attempted(receiver, 4 * 199)
+            await hook.add_pets(2)
+            await hook.attempted(4 * 199)
             # All others have their events, and not one attempt of the dead one has ended.
             await eventually(lambda: dead.under_way == 4)
             assert (dead.connections, dead.under_way) == (4, 4)

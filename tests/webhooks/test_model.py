@@ -1,6 +1,7 @@
 """Where a webhook may point, the events that it gets, and when a delivery is attempted."""
 
 import json
+import re
 from contextlib import nullcontext
 from ipaddress import ip_address, ip_network
 from itertools import permutations
@@ -156,28 +157,22 @@ GRACE = "graceSeconds: expected an integer from 0 to 604800"
         (WebhookPatch, {"enabled": 1}, "enabled: expected true or false"),
         (SecretRotation, {"graceSeconds": -1}, GRACE),
         (SecretRotation, {"graceSeconds": 604_801}, GRACE),
+        (WebhookPatch, {"url": "x" * 2048}, None),
+        (WebhookPatch, {"description": "x"}, None),
+        (WebhookPatch, {"description": "x" * 255}, None),
+        (SecretRotation, {"graceSeconds": 0}, None),
+        (SecretRotation, {"graceSeconds": 604_800}, None),
     ],
 )
-def test_an_invalid_value_is_refused_naming_the_field(
-    struct: type, members: dict[str, Any], message: str
+def test_a_value_beyond_a_limit_is_refused_naming_the_field(
+    struct: type, members: dict[str, Any], message: str | None
 ) -> None:
-    with pytest.raises(InvalidBody) as refused:
-        decode_json(json.dumps(members).encode(), struct)
-    assert refused.value.message == message
-
-
-@pytest.mark.parametrize(
-    ("struct", "members"),
-    [
-        (WebhookPatch, {"url": "x" * 2048}),
-        (WebhookPatch, {"description": "x"}),
-        (WebhookPatch, {"description": "x" * 255}),
-        (SecretRotation, {"graceSeconds": 0}),
-        (SecretRotation, {"graceSeconds": 604_800}),
-    ],
-)
-def test_a_value_at_a_limit_is_accepted(struct: type, members: dict[str, Any]) -> None:
-    assert decode_json(json.dumps(members).encode(), struct) == convert(members, struct)
+    body = json.dumps(members).encode()
+    if message is None:
+        assert decode_json(body, struct) == convert(members, struct)
+    else:
+        with pytest.raises(InvalidBody, match=f"^{re.escape(message)}$"):
+            decode_json(body, struct)
 
 
 def test_types_are_sorted_and_deduplicated() -> None:
@@ -202,28 +197,13 @@ def test_a_key_has_16_webhooks_and_an_old_secret_signs_for_a_day() -> None:
 
 
 LOCAL = [
-    "0.0.0.0",  # noqa: S104 - nothing listens
-    "0.255.255.255",
-    "10.0.0.1",
-    "100.64.0.1",
-    "100.127.255.255",
-    "127.0.0.1",
-    "127.255.255.254",
-    "169.254.169.254",
-    "172.16.0.1",
-    "172.31.255.255",
-    "192.0.0.170",
-    "192.0.2.1",
-    "192.88.99.1",
-    "192.168.0.1",
-    "198.18.0.1",
-    "198.19.255.255",
-    "198.51.100.1",
-    "203.0.113.1",
-    "224.0.0.1",
-    "239.255.255.250",
-    "240.0.0.1",
-    "255.255.255.255",
+    str(address)
+    for network in (
+        *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16"),
+        *("172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16"),
+        *("198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
+    )
+    for address in (ip_network(network)[0], ip_network(network)[-1])
 ]
 # IPv4-mapped and NAT64 lead to a public IPv4 address; the other forms that embed one are refused.
 LEADING = ["::ffff:{}", "64:ff9b::{}"]
@@ -249,8 +229,8 @@ def in_teredo(address: str) -> str:
         *("fc00::1", "fd12:3456::1", "fe80::1", "fe80::1%eth0", "febf::1", "fec0::1", "ff02::1"),
         *("ff0e::1", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
         *(form.format(address) for form in LEADING for address in LOCAL),
-        *(form.format(address) for form in REFUSED for address in (*LOCAL[:3], "1.1.1.1")),
-        *(form(address) for form in (in_6to4, in_teredo) for address in (LOCAL[2], "1.1.1.1")),
+        *(form.format(address) for form in REFUSED for address in (*LOCAL[:4], "1.1.1.1")),
+        *(form(address) for form in (in_6to4, in_teredo) for address in (LOCAL[3], "1.1.1.1")),
     ],
 )
 def test_an_address_that_is_not_public_is_refused(address: str) -> None:

@@ -75,14 +75,6 @@ async def create(send: Send, **wanted: Any) -> dict[str, Any]:
     return created
 
 
-async def change(send: Send, **patch: Any) -> dict[str, Any]:
-    response = await send("PATCH", "/webhooks/1", json=patch)
-    assert response.status_code == 200, response.text
-    changed: dict[str, Any] = response.json()
-    assert (await send("GET", "/webhooks/1")).json() == changed
-    return changed
-
-
 async def rows(service: Service, sql: str) -> list[Any]:
     return await service.store.read(Statement(sql))
 
@@ -115,17 +107,11 @@ async def test_an_administrator_can_see_and_disable_every_webhook(service: Servi
     owner = await sender(service, scopes=MANAGER)
     admin = await sender(service, scopes=frozenset(SCOPES))
     await create(owner)
-    await add_events(service.store, [NOW])
-    await add_deliveries(service.store, 1, "failed")
     assert (await admin("GET", "/webhooks/1")).json() == WEBHOOK
     assert (await admin("GET", "/webhooks")).json() == [WEBHOOK]
-    for method, rest in BY_ID[1:]:
-        with case(method, rest):
-            response = await admin(method, f"/webhooks/1{rest}", json=BODY)
-            message = assert_error(response, 403, "not_owner")
-            assert message.startswith("webhook 1 belongs to key 1, which alone can do this")
-    for body in ({"enabled": True}, {"enabled": False, "url": URL}, {}):
-        assert_error(await admin("PATCH", "/webhooks/1", json=body), 403, "not_owner")
+    for body in (BODY, {"enabled": True}, {"enabled": False, "url": URL}, {}):
+        message = assert_error(await admin("PATCH", "/webhooks/1", json=body), 403, "not_owner")
+        assert message.startswith("webhook 1 belongs to key 1, which alone can do this")
     disabled = WEBHOOK | {"enabled": False}
     for _ in range(2):
         response = await admin("PATCH", "/webhooks/1", json={"enabled": False})
@@ -160,13 +146,14 @@ async def test_an_outdated_if_match_is_refused(service: Service, send: Send) -> 
     await add_events(service.store, [NOW])
     await add_deliveries(service.store, 1, "failed")
     tag = (await send("GET", "/webhooks/1")).headers["ETag"]
-    for method, rest in BY_ID[:2] + BY_ID[3:5] + BY_ID[6:] + BY_ID[2:3]:
-        with case(method, rest):
-            path = f"/webhooks/1{rest}"
-            response = await send(method, path, json=BODY, headers=STALE)
-            assert_error(response, 412, "precondition_failed")
-            response = await send(method, path, json=BODY, headers={"If-Match": tag})
-            assert response.is_success
+    for method, rest in sorted(BY_ID, reverse=True):  # the deletion comes last
+        if rest != "/deliveries":
+            with case(method, rest):
+                path = f"/webhooks/1{rest}"
+                response = await send(method, path, json=BODY, headers=STALE)
+                assert_error(response, 412, "precondition_failed")
+                response = await send(method, path, json=BODY, headers={"If-Match": tag})
+                assert response.is_success
 
 
 async def test_an_invalid_value_is_refused_naming_the_field(send: Send) -> None:
@@ -203,35 +190,26 @@ async def test_a_type_that_the_key_cannot_read_is_refused(service: Service) -> N
 
 
 @pytest.mark.each_database
-async def test_a_webhook_is_returned_as_given_and_its_secret_only_once(send: Send) -> None:
+async def test_a_webhook_is_returned_as_given_and_only_the_named_fields_change(send: Send) -> None:
     types = ["order.placed", "pet.created", "order.placed"]
-    response = await send(
-        "POST", "/webhooks", json={"url": URL, "types": types, "description": "é"}
-    )
+    wanted = {"url": URL, "types": types, "description": "é"}
+    response = await send("POST", "/webhooks", json=wanted)
     created = response.json()
     assert response.headers.get_list("Location") == [f"{SERVICE_URL}/v1/webhooks/1"]
     assert response.headers["Cache-Control"] == "no-store"
     assert len(b64decode(created.pop("secret").removeprefix("whsec_"), validate=True)) == 32
     expected = WEBHOOK | {"types": ["pet.created", "order.placed"], "description": "é"}
     assert created == expected
-    assert (await send("GET", "/webhooks/1")).json() == expected
-    assert (await send("GET", "/webhooks")).json() == [expected]
-
-
-@pytest.mark.each_database
-async def test_only_the_named_fields_change(send: Send) -> None:
-    await create(send, types=["pet.created"], description="The till")
-    expected = WEBHOOK | {"types": ["pet.created"], "description": "The till"}
-    assert await change(send) == expected
-    expected |= {"url": "https://shop.example/other"}
-    assert await change(send, url=expected["url"], id=9) == expected
-    expected |= {"types": []}
-    assert await change(send, types=[]) == expected
-    expected |= {"description": None}
-    assert await change(send, description=None) == expected
-    expected |= {"enabled": False}
-    assert await change(send, enabled=False) == expected
-    assert await change(send, enabled=True) == expected | {"enabled": True}
+    patches: tuple[dict[str, Any], ...] = (
+        *({}, {"url": "https://shop.example/other", "id": 9}, {"types": []}),
+        *({"description": None}, {"enabled": False}, {"enabled": True}),
+    )
+    for patch in patches:
+        expected |= patch | {"id": 1}
+        response = await send("PATCH", "/webhooks/1", json=patch)
+        assert (response.status_code, response.json()) == (200, expected)
+        assert (await send("GET", "/webhooks/1")).json() == expected
+        assert (await send("GET", "/webhooks")).json() == [expected]
 
 
 @pytest.mark.each_database
@@ -275,7 +253,6 @@ async def test_a_rotated_secret_works_until_its_grace_period_ends(
 
 
 async def secrets_of(service: Service) -> list[str]:
-    """Return what would sign a delivery to webhook 1 now."""
     path = service.settings.secret_path
     assert path is not None
     sql = "SELECT id, secret_version, previous_secret_ends_at FROM webhooks"

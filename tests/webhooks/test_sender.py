@@ -47,14 +47,16 @@ async def failure_at(url: str, addresses: list[str] | None = None) -> str:
     return str(failed.value)
 
 
-# What is sent
-
-
-async def test_a_request_is_a_json_post_on_a_new_connection() -> None:
-    async with receiving() as receiver:
+async def test_a_request_is_a_json_post_on_a_new_connection_without_a_proxy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with receiving() as receiver, receiving() as proxy:
+        for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
         url = f"{receiver.url}/a%20b?c=d e"
         response = await sender().post(url, {"webhook-id": "evt_1"}, BODY)
     assert response == EndpointResponse(204, None, "")
+    assert proxy.connections == 0
     (request,) = receiver.requests
     assert request.line == "POST /hooks/a%20b?c=d%20e HTTP/1.1"
     assert request.body == BODY
@@ -66,17 +68,6 @@ async def test_a_request_is_a_json_post_on_a_new_connection() -> None:
         "connection": "close",
         "webhook-id": "evt_1",
     }
-
-
-async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with receiving() as receiver, receiving() as proxy:
-        for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"):
-            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
-        await sender().post(receiver.url, {}, BODY)
-    assert (len(receiver.requests), proxy.connections) == (1, 0)
-
-
-# Responses
 
 
 async def test_a_redirect_is_not_followed() -> None:
@@ -132,9 +123,6 @@ async def test_a_status_counts_even_if_the_body_drips(monkeypatch: pytest.Monkey
     assert await post(stop) == EndpointResponse(200, None, "x")
 
 
-# No response
-
-
 async def drip(_: Request, writer: Writer) -> None:
     writer.write(b"HTTP/1.1 200 OK\r\nx-drop: ")
     while not writer.is_closing():
@@ -177,9 +165,6 @@ async def test_a_refused_connection_or_an_unknown_host_is_a_failure() -> None:
         assert (await failure_at(f"https://{host}.invalid/")).startswith("host not found (DNS): ")
 
 
-# TLS
-
-
 async def test_a_certificate_must_be_trusted_and_match_the_host_of_the_url(tmp_path: Path) -> None:
     certificate, key = self_signed_certificate(tmp_path)
     server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -209,9 +194,6 @@ async def test_a_server_without_tls_fails_the_handshake() -> None:
         port = server.sockets[0].getsockname()[1]
         failed = await failure_at(f"https://127.0.0.1:{port}/")
         assert failed.startswith("no secure connection (TLS): ")
-
-
-# Where it goes
 
 
 @pytest.mark.parametrize(
