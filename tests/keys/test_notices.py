@@ -9,13 +9,12 @@ import pytest
 
 from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.databases.contract import Statement, Store, Unit
-from petstore.databases.postgres import PostgresStore
 from petstore.errors import Unavailable
-from petstore.events.store import publish_all
 from petstore.keys.notices import KeyNotices
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import State
 from petstore.usage.counter import Counter, DeprecatedOperation, first_hour
+from support.history import published
 from support.keys import change, issue, revoke, unban
 from support.manual_clock import ManualClock
 from support.stores import do
@@ -65,8 +64,7 @@ class Desk:
         return await self.events()
 
     async def events(self) -> list[tuple[str, dict[str, Any]]]:
-        if isinstance(self.store, PostgresStore):
-            await publish_all(self.store)
+        await published(self.store)
         rows = await self.store.read(
             Statement(
                 "SELECT type, data, resource, key_id, sequence FROM events WHERE sequence > ?1"
