@@ -100,26 +100,14 @@ def test_a_value_that_the_service_refuses_is_named_as_the_option(
 def test_a_new_key_has_the_fields_of_the_options(admin_shop: Shop) -> None:
     options = ("--per-minute", "50", "--expires-in", "30d", "--scope", "pets:read")
     key = issued(admin_shop, *options, "--network", "2001:db8::/32", "--network", "192.0.2.7")
-    token, expires_at = key.pop("token"), key["expiresAt"]
-    assert is_token(token.encode(), "production")
-    assert abs(seconds_from_now(expires_at) - timedelta(days=30).total_seconds()) < 20
+    assert is_token(key.pop("token").encode(), "production")
+    assert abs(seconds_from_now(key["expiresAt"]) - timedelta(days=30).total_seconds()) < 20
     assert key == admin_shop.ask("keys", "show", key["id"])
-    assert key == {
-        "id": key["id"],
-        "name": "app",
-        "plan": "enterprise",
-        "perMinute": 50,
-        "perDay": None,
-        "scopes": ["pets:read"],
-        "allowedNetworks": ["192.0.2.7/32", "2001:db8::/32"],
-        "environment": "production",
-        "tokenEnds": token[-4:],
-        "state": "active",
-        "bannedUntil": None,
-        "createdAt": key["createdAt"],
-        "expiresAt": expires_at,
-        "lastUsedAt": None,
-    }
+    assert (key["name"], key["plan"], key["perMinute"]) == ("app", "enterprise", 50)
+    assert (key["perDay"], key["scopes"]) == (None, ["pets:read"])
+    assert key["allowedNetworks"] == ["192.0.2.7/32", "2001:db8::/32"]
+    changed = admin_shop.ask("keys", "change", key["id"], "--no-network", "--no-expires-in")
+    assert changed == key | {"allowedNetworks": [], "expiresAt": None}
     result = admin_shop("keys", "create", "--name", "mobile app", "--plan", "free")
     assert is_token(result.stdout.removesuffix("\n").encode(), "production")
     said = r"Key \d+ \(mobile app\): this token is shown only once\.\n"
@@ -151,27 +139,6 @@ def test_a_name_cannot_control_the_terminal(command: Command) -> None:
     assert r"\x1b[2Jowned" in command.succeed("keys", "show", "1")
     assert r"\x1b[2Jowned" in command.succeed("keys", "list")
     assert r"(\x1b[2Jowned)" in command("keys", "rotate", "1").stderr
-
-
-CHANGES: dict[tuple[str, ...], dict[str, Any]] = {
-    ("--per-minute", "7"): {"perMinute": 7},
-    ("--per-day", "2147483646"): {"perDay": 2**31 - 2},
-    ("--no-per-day", "--no-expires-in"): {"perDay": None, "expiresAt": None},
-    ("--name", "x", "--scope", "pets:read"): {"name": "x", "scopes": ["pets:read"]},
-    ("--network", "10.0.0.0/8"): {"allowedNetworks": ["10.0.0.0/8"]},
-    ("--no-network",): {"allowedNetworks": []},
-    ("--plan", "pro"): {"plan": "pro", "perMinute": 300, "perDay": 10_000},
-}
-
-
-def test_a_change_keeps_the_fields_that_it_does_not_name(admin_shop: Shop) -> None:
-    limits = ("--per-minute", "1", "--per-day", "1", "--expires-in", "30d")
-    key = issued(admin_shop, *limits, "--network", "192.0.2.0/24")
-    del key["token"]
-    for options, changed in CHANGES.items():
-        key |= changed
-        assert admin_shop.ask("keys", "change", key["id"], *options) == key
-    assert admin_shop.ask("keys", "show", key["id"]) == key
 
 
 def test_a_change_says_what_is_done(admin_shop: Shop) -> None:

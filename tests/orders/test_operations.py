@@ -113,6 +113,7 @@ async def test_a_date_keeps_its_offset_to_the_microsecond(send: Send) -> None:
         "0001-01-01T00:00:00+01:00": "0001-01-01T00:00:00+01:00",
         "9999-12-31T23:59:59.999999-01:00": "9999-12-31T23:59:59.999999-01:00",
         "1970-01-01T00:00:00Z": "1970-01-01T00:00:00Z",
+        "2024-02-29T23:59:59.9999999Z": "2024-03-01T00:00:00Z",
     }.items():
         with case(given):
             placed = await place_order(send, 2, shipDate=given)
