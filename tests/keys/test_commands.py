@@ -86,15 +86,10 @@ def test_no_key_is_created_if_its_token_cannot_be_written(command: Command, tmp_
     assert not command.database.exists()
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [("--name", "   "), ("--name", "n" * 101), ("--network", "here"), ("--network", "10.0.0.1/8")],
-)
-def test_a_value_that_the_service_refuses_is_named_as_the_option(
-    admin_shop: Shop, option: str, value: str
-) -> None:
-    words = admin_shop.fail("keys", "create", *NEW, option, value, status=2)
-    assert words.startswith(f"{option}: expected ")
+def test_a_value_that_the_service_refuses_is_named_as_the_option(admin_shop: Shop) -> None:
+    for option, value in (("--name", "   "), ("--network", "here"), ("--network", "10.0.0.1/8")):
+        words = admin_shop.fail("keys", "create", *NEW, option, value, status=2)
+        assert words.startswith(f"{option}: expected ")
 
 
 def test_a_new_key_has_the_fields_of_the_options(admin_shop: Shop) -> None:
@@ -122,14 +117,6 @@ def test_the_operator_works_in_one_environment(command: Command) -> None:
     for option, key_id in (((), 1), (("--environment", "staging"), 2)):
         listed = json.loads(command.succeed("keys", "list", "--json", *option))
         assert [key["id"] for key in listed] == [key_id]
-
-
-def test_a_leaked_token_leads_to_its_key(command: Command) -> None:
-    command.create_key()
-    token = command.succeed("keys", "create", *NEW).strip()
-    for name in (token[-4:], token):
-        listed = json.loads(command.succeed("keys", "list", "--json", "--name", name))
-        assert [key["id"] for key in listed] == [2]
 
 
 def test_a_name_cannot_control_the_terminal(command: Command) -> None:
