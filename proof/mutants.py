@@ -40,7 +40,7 @@ _NAMES = sorted(
     for path in ROOT.glob(f"src/petstore/{pattern}")
     if (name := f"{path.parent.name}/{path.stem}") not in _WITHOUT_PURE_TESTS
 )
-_NAMES += ["http/parser", "limits/decide", "limits/minutes", "generations"]
+_NAMES += ["http/parser", "limits/decide", "generations"]
 _OTHER_TESTS = {"generations": ["test_generations"]}
 MODULES: Table = {
     f"src/petstore/{name}.py": [

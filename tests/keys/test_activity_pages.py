@@ -15,7 +15,6 @@ from support.visitor import Visitor, signed_in_again, signed_in_person, words
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
 
-ON_A_PAGE = 20
 BELLA = {"name": "Bella", "categoryId": "1", "status": "available"}
 
 
@@ -37,6 +36,13 @@ def told(page: httpx.Response) -> list[str]:
     return [" ".join(re.sub("<[^>]*>", "", item).split()) for item in items]
 
 
+def following(page: httpx.Response, link: str) -> str:
+    """Return where the link to earlier activity leads."""
+    found = re.search(rf'href="/console(/activity\?[^"]*)" rel="next">{link}<', page.text)
+    assert found is not None, page.text
+    return found[1].replace("&amp;", "&")
+
+
 async def test_only_administrators_see_the_activity(service: Service) -> None:
     for role in ("viewer", "clerk", "manager"):
         visitor = await signed_in_person(service, role, role)
@@ -49,7 +55,7 @@ async def test_the_activity_tells_who_did_what(service: Service, ada: Visitor) -
     grace = await signed_in_person(service, "clerk", "Grace")
     await changed(grace, "/pets", **BELLA)
     service.clock.advance(1)
-    await changed(grace, "/pets/1", name="Bello")
+    await changed(grace, "/pets/1", name="<i>Bello</i>")
     await changed(grace, "/pets/1/reserve")
     service.clock.advance(1)
     await changed(ada, "/categories", name="Cats", description="")
@@ -59,8 +65,8 @@ async def test_the_activity_tells_who_did_what(service: Service, ada: Visitor) -
     assert told(page)[:5] == [
         "Ada added the key Till",
         "Ada added Cats",
-        "Grace reserved Bello with order 1",
-        "Grace renamed Bella to Bello",
+        "Grace reserved &lt;i&gt;Bello&lt;/i&gt; with order 1",
+        "Grace renamed Bella to &lt;i&gt;Bello&lt;/i&gt;",
         "Grace added Bella",
     ]
     for link in ("/pets/1", "/orders/1", "/categories/2", "/keys/3"):
@@ -102,28 +108,29 @@ async def test_an_order_and_its_pet_are_one_line(service: Service, ada: Visitor)
 
 
 async def test_earlier_activity_is_on_further_pages_with_the_same_filters(ada: Visitor) -> None:
-    for number in range(ON_A_PAGE + 5):
+    for number in range(25):
         await changed(ada, "/pets", **BELLA | {"name": f"Bella {number}"})
     page = await ada.get("/activity", kind="pet")
-    assert len(told(page)) == ON_A_PAGE
-    link = re.search(r'href="/console(/activity\?[^"]*)" rel="next">Earlier<', page.text)
-    assert link is not None
-    assert link[1].startswith("/activity?kind=pet&amp;cursor=")
-    rest = await ada.get(link[1].replace("&amp;", "&"))
+    assert len(told(page)) == 20
+    path = following(page, "Earlier")
+    assert path.startswith("/activity?kind=pet&cursor=")
+    rest = await ada.get(path)
     assert told(rest) == [f"Ada added Bella {number}" for number in range(4, -1, -1)]
     assert "Earlier" not in words(rest)
 
 
-@pytest.mark.parametrize(("pets", "rest"), [(2, "1 more change"), (30, "29 more changes")])
-async def test_an_import_and_its_undo_are_a_line_each(ada: Visitor, pets: int, rest: str) -> None:
-    content = b"name,categoryId,status\n" + b"Rex,1,\n" * pets
+async def test_an_import_and_its_undo_are_a_line_each(ada: Visitor) -> None:
+    content = b"name,categoryId,status\n" + b"Rex,1,\n" * 30
     sent = await ada.post("/import", files={"file": ("pets.csv", content, "text/csv")})
     path = sent.headers["location"].removeprefix("/console")
     await changed(ada, f"{path}/run")
-    added = f"Ada added Rex and {rest}"
+    added = "Ada added Rex and 29 more changes"
     assert told(await ada.get("/activity", kind="pet")) == [added]
     await changed(ada, f"{path}/undo")
-    assert told(await ada.get("/activity", kind="pet")) == [f"Ada deleted Rex and {rest}", added]
+    assert told(await ada.get("/activity", kind="pet")) == [
+        "Ada deleted Rex and 29 more changes",
+        added,
+    ]
 
 
 async def test_no_change_hides_behind_another_kind_with_the_same_request_id(
@@ -132,11 +139,9 @@ async def test_no_change_hides_behind_another_kind_with_the_same_request_id(
     key = await service.issue(name="Website")
     headers = {"X-Request-Id": "same"}
     for name in ("Bella", "Rex"):
-        body = {"name": name, "categoryId": 1}
-        await service.request("POST", "/v1/pets", key.token, json=body)
+        await changed(ada, "/pets", **BELLA | {"name": name})
     for number in (1, 2):
-        path = f"/v1/pets/{number}"
-        await service.request("DELETE", path, key.token, headers=headers)
+        await service.request("DELETE", f"/v1/pets/{number}", key.token, headers=headers)
     body = {"name": "Max", "categoryId": 1}
     await service.request("POST", "/v1/pets", key.token, json=body, headers=headers)
     assert told(await ada.get("/activity"))[:2] == [
@@ -155,9 +160,7 @@ async def test_what_a_person_did_long_ago_is_found_at_once(service: Service, ada
     assert told(await ada.get("/activity", actor=f"person/{ada.key_id}"))[0] == "Ada added Bella"
     page = await ada.get("/activity", kind="category")
     assert "Nothing was found so far." in words(page)
-    link = re.search(r'href="/console(/activity\?[^"]*)" rel="next">Search earlier<', page.text)
-    assert link is not None
-    rest = await ada.get(link[1].replace("&amp;", "&"))
+    rest = await ada.get(following(page, "Search earlier"))
     assert "No earlier changes are on record." in words(rest)
 
 
@@ -193,12 +196,3 @@ async def test_each_change_of_keys_and_people_is_told(service: Service, ada: Vis
         "The operator set the networks to 10.0.0.0/8",
         "The operator added this key",
     ]
-
-
-async def test_names_in_the_activity_are_escaped(service: Service) -> None:
-    ada = await signed_in_person(service, "administrator", "<b>Ada</b>")
-    await changed(ada, "/pets", **BELLA | {"name": "<i>Bella</i>"})
-    page = (await ada.get("/activity")).text
-    assert "<bdi>&lt;b&gt;Ada&lt;/b&gt;</bdi>" in page
-    assert "<bdi>&lt;i&gt;Bella&lt;/i&gt;</bdi>" in page
-    assert "<i>" not in page

@@ -29,6 +29,7 @@ from petstore.keys.model import (
     is_token,
     new_token,
 )
+from support.cases import case
 from support.exploration import explored
 
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
@@ -36,30 +37,12 @@ TOKEN = b"ps_live_0123456789ABCDEFGHIJKLMNOPQRSTUV27v6EQ"
 NOW = 1_000_000
 
 
-def key(expires_at: int | None = None, revoked_at: int | None = None) -> Caller:
-    return Caller(
-        "test",
-        id=1,
-        environment="production",
-        created_at=0,
-        expires_at=expires_at,
-        revoked_at=revoked_at,
-    )
-
-
 @pytest.mark.parametrize(
     "token",
     [
-        b"",
-        b"ps_live_",
-        TOKEN[:-1],
-        TOKEN + b"0",
-        TOKEN + b"\n",
-        b" " + TOKEN,
-        TOKEN.lower(),
-        TOKEN.replace(b"_", b"-"),
-        TOKEN[:20] + b"\xff" + TOKEN[21:],
-        TOKEN[:20] + b"\xef\xbc\x91" + TOKEN[23:],
+        *(b"", b"ps_live_", TOKEN[:-1], TOKEN + b"0", TOKEN + b"\n", b" " + TOKEN),
+        *(TOKEN.lower(), TOKEN.replace(b"_", b"-")),
+        *(TOKEN[:20] + b"\xff" + TOKEN[21:], TOKEN[:20] + b"\xef\xbc\x91" + TOKEN[23:]),
     ],
 )
 def test_a_malformed_token_is_refused(token: bytes) -> None:
@@ -71,14 +54,6 @@ def test_a_malformed_token_is_refused(token: bytes) -> None:
 def test_a_typo_of_any_character_is_refused(position: int, character: int) -> None:
     typo = TOKEN[:position] + bytes([character]) + TOKEN[position + 1 :]
     assert is_token(typo, "production") is (typo == TOKEN)
-
-
-@explored(50)
-@given(st.integers(8, len(TOKEN) - 2))
-def test_a_token_with_two_swapped_characters_is_refused(position: int) -> None:
-    swapped = bytearray(TOKEN)
-    swapped[position : position + 2] = reversed(swapped[position : position + 2])
-    assert is_token(bytes(swapped), "production") is (swapped == TOKEN)
 
 
 @pytest.mark.parametrize(("environment", "prefix"), [("production", "live"), ("staging", "test")])
@@ -93,10 +68,7 @@ def test_a_token_is_a_prefix_32_random_characters_and_6_of_checksum(
     assert value == crc32(token[:-6].encode())
     for each in PREFIXES:  # of one environment, it is invalid in the other
         assert is_token(token.encode(), each) == (each == environment)
-
-
-def test_every_token_is_unique() -> None:
-    assert len({new_token("production") for _ in range(200)}) == 200
+    assert len({new_token(environment) for _ in range(200)}) == 200
 
 
 def test_a_token_is_stored_as_its_sha256() -> None:
@@ -118,38 +90,51 @@ def test_a_token_is_stored_as_its_sha256() -> None:
 def test_a_key_is_active_until_it_expires_or_is_revoked(
     expires_at: int | None, revoked_at: int | None, state: KeyState
 ) -> None:
-    assert key(expires_at, revoked_at).state(NOW) == state
+    key = Caller(
+        *("test", "free"),
+        id=1,
+        environment="production",
+        created_at=0,
+        expires_at=expires_at,
+        revoked_at=revoked_at,
+    )
+    assert key.state(NOW) == state
 
 
-LIMIT = "an integer from 1 to 2147483646"
-A_LIST_OF_SCOPES = (
-    "a list of one or more of 'pets:read', 'pets:write', 'orders:read', 'orders:write',"
-    " 'webhooks:write', 'keys:admin'"
-)
-A_LIST_OF_NETWORKS = "a list of up to 32 networks such as 203.0.113.0/24 or 2001:db8::/32"
+REFUSED: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "name": (
+        "1 to 100 printable characters, not only white space",
+        ("", "   ", "x" * 101, "two\nlines", "\x1b[31m", "\u202e", 7, None),
+    ),
+    "plan": (
+        "one of 'free', 'pro', 'business', 'enterprise'",
+        ("gold", "", "Free", 1, None),
+    ),
+    "perMinute": ("an integer from 1 to 2147483646", (0, -1, 2**31 - 1, 1.5, "5", True, [])),
+    "perDay": ("an integer from 1 to 2147483646", (0, -1, 2**31 - 1, 1.5, "5", True, [])),
+    "scopes": (
+        f"a list of one or more of {', '.join(map(repr, SCOPES))}",
+        ([], ["pets"], ["pets:read", "all"], "pets:read", [1], {}, None),
+    ),
+    "expiresAt": (
+        "a date and time as in 2026-12-24T10:00:00Z",
+        ("soon", "2026-12-24", "2030-01-01T00:00:00", "2026-13-24T10:00:00Z", 5, True),
+    ),
+    "allowedNetworks": (
+        "a list of up to 32 networks such as 203.0.113.0/24 or 2001:db8::/32",
+        (["10.0.0.0/8"] * 33, "10.0.0.0/8", [7], {}, None),
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "expected"),
-    [
-        ("name", "", "1 to 100 printable characters, not only white space"),
-        ("name", "x" * 101, "1 to 100 printable characters, not only white space"),
-        ("name", "\n", "1 to 100 printable characters, not only white space"),
-        ("plan", "gold", "one of 'free', 'pro', 'business', 'enterprise'"),
-        *(("perMinute", value, LIMIT) for value in (0, 2**31 - 1)),
-        *(("perDay", value, LIMIT) for value in (0, 2**31 - 1)),
-        *(("scopes", value, A_LIST_OF_SCOPES) for value in ([], ["pets"])),
-        ("expiresAt", "2030-01-01T00:00:00", "a date and time as in 2026-12-24T10:00:00Z"),
-        ("allowedNetworks", ["10.0.0.0/8"] * 33, A_LIST_OF_NETWORKS),
-    ],
-)
+@pytest.mark.parametrize("field", REFUSED)
 @pytest.mark.parametrize("struct", [KeyCreate, KeyPatch])
-def test_an_invalid_value_is_refused(
-    struct: type, field: str, value: object, expected: str
-) -> None:
-    with pytest.raises(InvalidBody) as refused:
-        decode_json(json.dumps({"name": "Till", field: value}).encode(), struct)
-    assert refused.value.message == f"{field}: expected {expected}"
+def test_an_invalid_value_is_refused_naming_the_field(struct: type, field: str) -> None:
+    expected, values = REFUSED[field]
+    for value in values:
+        with case(value), pytest.raises(InvalidBody) as refused:
+            decode_json(json.dumps({"name": "Till", field: value}).encode(), struct)
+        assert refused.value.message == f"{field}: expected {expected}"
 
 
 @pytest.mark.parametrize(
@@ -171,17 +156,12 @@ def test_a_patch_names_what_it_changes(field: str, value: Any, name: str, meant:
 
 
 PRO = Caller(
+    *("pro", "pro"),
     id=1,
-    name="pro",
-    plan="pro",
-    per_minute=None,
-    per_day=None,
     scopes=frozenset({"keys:admin", "pets:read"}),
     environment="production",
     created_at=0,
     expires_at=1_000,
-    revoked_at=None,
-    unbanned_at=None,
 )
 
 # Parts of 10.0.0.0/29, and addresses inside and outside of it: enough to compare them all.
@@ -192,6 +172,8 @@ NETWORKS = (
 ADDRESSES = frozenset(
     [*(f"10.0.0.{number}" for number in range(9)), *(f"2001:db8::{number}" for number in range(3))]
 )
+
+OUTSIDE = "allowedNetworks: your key cannot give {}, which is outside its own networks"
 
 own_limits = st.none() | st.sampled_from([1, 59, 60, 61, 300, 999, 1_000, 1_001, 100_000, 100_001])
 plans_and_limits = st.sampled_from(["free", "pro", "business"]).map(
@@ -215,14 +197,6 @@ def keys(draw: st.DrawFn) -> Caller:
     )
 
 
-def may_give(giver: Caller, key: Caller, before: Caller | None = None) -> bool:
-    try:
-        check_rights(giver, key, before)
-    except BeyondOwnRights:
-        return False
-    return True
-
-
 def end(key: Caller) -> float:
     return float("inf") if key.expires_at is None else key.expires_at
 
@@ -230,17 +204,6 @@ def end(key: Caller) -> float:
 def addresses(key: Caller) -> frozenset[str]:
     """Return the addresses that a key works from."""
     return frozenset(address for address in ADDRESSES if key.works_from(address))
-
-
-def has_no_more(key: Caller, other: Caller) -> bool:
-    """Return whether ``key`` can do nothing that ``other`` cannot."""
-    return (
-        key.scopes <= other.scopes
-        and key.limits.per_minute <= other.limits.per_minute
-        and key.limits.per_day <= other.limits.per_day
-        and end(key) <= end(other)
-        and addresses(key) <= addresses(other)
-    )
 
 
 @pytest.mark.parametrize(
@@ -261,34 +224,27 @@ def has_no_more(key: Caller, other: Caller) -> bool:
         ),
         ({"expires_at": None}, "expiresAt: your key cannot give a longer life than its own"),
         ({"expires_at": 1_001}, "expiresAt: your key cannot give a longer life than its own"),
+        *(
+            (
+                {"allowed_networks": networks},
+                OUTSIDE.format(beyond),
+            )
+            for networks, beyond in {
+                (): "anywhere",
+                ("10.0.0.0/7",): "10.0.0.0/7",
+                ("10.1.0.0/16", "192.0.2.7/32"): "192.0.2.7/32",
+                ("::/0",): "::/0",
+            }.items()
+        ),
     ],
 )
 def test_a_right_that_the_key_lacks_is_refused_and_named(
     wanted: dict[str, Any], refusal: str
 ) -> None:
-    with pytest.raises(BeyondOwnRights) as refused:
-        check_rights(PRO, replace(PRO, **wanted))
-    assert refused.value.message == refusal
-
-
-@pytest.mark.parametrize(
-    ("wanted", "beyond"),
-    [
-        ((), "anywhere"),
-        (("10.0.0.0/7",), "10.0.0.0/7"),
-        (("10.1.0.0/16", "192.0.2.7/32"), "192.0.2.7/32"),
-        (("::/0",), "::/0"),
-    ],
-)
-def test_a_network_outside_those_of_the_key_is_refused_and_named(
-    wanted: tuple[str, ...], beyond: str
-) -> None:
     giver = replace(PRO, allowed_networks=("10.0.0.0/8",))
     with pytest.raises(BeyondOwnRights) as refused:
-        check_rights(giver, replace(PRO, allowed_networks=wanted))
-    assert refused.value.message == (
-        f"allowedNetworks: your key cannot give {beyond}, which is outside its own networks"
-    )
+        check_rights(giver, replace(giver, **wanted))
+    assert refused.value.message == refusal
 
 
 def test_a_key_without_networks_works_from_any_address() -> None:
@@ -297,29 +253,22 @@ def test_a_key_without_networks_works_from_any_address() -> None:
     assert "networks" not in vars(PRO)
 
 
-@given(giver=keys(), key=keys())
-def test_a_new_key_has_no_more_rights_than_its_creator(giver: Caller, key: Caller) -> None:
-    assert may_give(giver, key) == has_no_more(key, giver)
-
-
-@given(first=keys(), second=keys(), third=keys())
-@explored(200)  # few are chains
-def test_a_chain_of_keys_never_grants_more_than_the_first_key_has(
-    first: Caller, second: Caller, third: Caller
+@given(giver=keys(), key=keys(), before=st.none() | keys())
+@explored(200)
+def test_a_key_gets_only_rights_that_the_caller_has_or_it_had_before(
+    giver: Caller, key: Caller, before: Caller | None
 ) -> None:
-    is_chain = may_give(first, second) and may_give(second, third)
-    assert may_give(first, third) or not is_chain
-
-
-@given(giver=keys(), key=keys(), before=keys())
-def test_a_changed_key_gets_only_rights_that_it_or_the_caller_had(
-    giver: Caller, key: Caller, before: Caller
-) -> None:
+    sources = [giver] if before is None else [giver, before]
     allowed = (
-        key.scopes <= giver.scopes | before.scopes
-        and key.limits.per_minute <= max(giver.limits.per_minute, before.limits.per_minute)
-        and key.limits.per_day <= max(giver.limits.per_day, before.limits.per_day)
-        and end(key) <= max(end(giver), end(before))
-        and addresses(key) <= addresses(giver) | addresses(before)
+        key.scopes <= frozenset().union(*(each.scopes for each in sources))
+        and key.limits.per_minute <= max(each.limits.per_minute for each in sources)
+        and key.limits.per_day <= max(each.limits.per_day for each in sources)
+        and end(key) <= max(map(end, sources))
+        and addresses(key) <= frozenset().union(*map(addresses, sources))
     )
-    assert may_give(giver, key, before) == allowed
+    try:
+        check_rights(giver, key, before)
+    except BeyondOwnRights:
+        assert not allowed
+    else:
+        assert allowed

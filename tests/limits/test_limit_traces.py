@@ -13,7 +13,6 @@ from support.limited_key import LimitedKey
 from support.strategies import Step, pauses, small_limits, traces
 
 NO_BANS = BanRules(min_strikes=UNLIMITED)
-THREE_STRIKES = BanRules(min_strikes=3)
 
 
 class Seen(NamedTuple):
@@ -135,37 +134,3 @@ def test_a_client_that_waits_for_retry_after_is_never_banned(
         if decision.verdict == "limited":
             caller.clock.now = decision.described.reset * SECOND
             assert caller.ask().verdict == "admitted"
-
-
-@explored(50)
-@given(
-    st.lists(st.sampled_from([0, 500, 1_000, 1_001, 9_000, 31_000, MINUTE]), max_size=80),
-    st.integers(1, 3),
-)
-def test_a_ban_needs_enough_strikes_within_a_minute_and_twice_as_many_always_ban(
-    waits: list[Milliseconds], per_minute: int
-) -> None:
-    caller = LimitedKey(Limits(per_minute, UNLIMITED), THREE_STRIKES)
-    run: list[Milliseconds] = []
-    strikes: list[Milliseconds] = []
-    for wait in waits:
-        caller.clock.now += wait
-        now = caller.clock()
-        banned = now < caller.state.banned_until
-        verdict = caller.ask().verdict
-        if banned:
-            assert verdict == "banned"
-            continue
-        if verdict == "admitted" or (run and now - run[-1] >= MINUTE):
-            run = []
-        if verdict == "admitted":
-            continue
-        run.append(now)
-        if now > run[0] + SECOND:
-            strikes.append(now)
-        recent = [strike for strike in strikes if now - strike < MINUTE]
-        if verdict == "banned":
-            assert len(recent) >= 3
-            strikes = []
-        else:
-            assert len(recent) < 2 * 3 - 1

@@ -1,20 +1,22 @@
-"""Place, read, move and cancel orders.
+"""Place, read, move and cancel orders over HTTP, and see reservations lapse on time."""
 
-Which bodies are an order and how its status moves is tested in ``test_model.py``; which
-pets cannot be ordered in ``test_store.py``.
-"""
-
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
 
+from petstore.clock import MINUTE
 from petstore.pets.model import NewPet
 from support.cases import case
 from support.changes import create_pets
 from support.error_body import assert_error
+from support.manual_clock import ManualClock
 from support.sending import Send, sender
-from support.service import SERVICE_URL, Service
+from support.service import SERVICE_URL, Service, running_service
+from support.stores import locked
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -111,6 +113,7 @@ async def test_a_date_keeps_its_offset_to_the_microsecond(send: Send) -> None:
         "0001-01-01T00:00:00+01:00": "0001-01-01T00:00:00+01:00",
         "9999-12-31T23:59:59.999999-01:00": "9999-12-31T23:59:59.999999-01:00",
         "1970-01-01T00:00:00Z": "1970-01-01T00:00:00Z",
+        "2024-02-29T23:59:59.9999999Z": "2024-03-01T00:00:00Z",
     }.items():
         with case(given):
             placed = await place_order(send, 2, shipDate=given)
@@ -214,3 +217,95 @@ async def test_a_sale_over_the_counter_is_delivered(send: Send) -> None:
     back = {"status": "returned", "returnedAt": NOW, "returnReason": "Allergic", "refund": 400}
     assert returned == corrected | back
     assert await pet_status(send) == "available"
+
+
+async def with_a_pet(service: Service) -> Send:
+    await service.store.write(create_pets([NewPet("Bella", 7, "available")]))
+    return await sender(service)
+
+
+class View(NamedTuple):
+    """Something that shows whether the pet 1 is held by the order 1."""
+
+    path: str
+    held: Callable[[Any], bool]
+
+
+VIEWS = [
+    View(f"{ORDERS}/1", lambda order: order["status"] == "placed" and "reservedUntil" in order),
+    View(ORDERS, lambda orders: orders[0]["status"] == "placed"),
+    View(f"{ORDERS}?status=placed", lambda orders: len(orders) == 1),
+    View(f"{ORDERS}?status=cancelled", lambda orders: orders == []),
+    View(f"{ORDERS}?petId=1&status=placed", lambda orders: len(orders) == 1),
+    View("/store/inventory", lambda counts: counts["pending"] == 1 and not counts["available"]),
+    View("/pets", lambda pets: pets[0]["status"] == "pending"),
+    View("/pets?status=available", lambda pets: pets == []),
+    View("/pets?status=pending&categoryId=7", lambda pets: len(pets) == 1),
+    View("/pets?id=1", lambda pets: pets[0]["status"] == "pending"),
+    View("/pets/1", lambda pet: pet["status"] == "pending"),
+]
+
+
+async def is_held(send: Send, view: View) -> bool:
+    response = await send("GET", view.path)
+    assert response.status_code == 200, response.text
+    return view.held(response.json())
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.path)
+async def test_every_read_sees_a_lapse_at_the_exact_millisecond(
+    service: Service, clock: ManualClock, view: View, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("petstore.orders.store._TIMEOUT", 30)  # as long as a busy machine takes
+    send = await with_a_pet(service)
+    await place_order(send)
+    clock.now += service.settings.reservation_minutes * MINUTE - 1
+    assert await is_held(send, view)
+    clock.now += 1
+    assert not await is_held(send, view)
+
+
+async def test_a_lapsed_order_is_cancelled_whatever_its_ship_date(
+    service: Service, clock: ManualClock
+) -> None:
+    send = await with_a_pet(service)
+    order = await place_order(send)
+    clock.advance(100)
+    date = "2027-01-01T00:00:00Z"
+    assert (await patch(send, shipDate=date)).json() == order | {"shipDate": date}
+    clock.advance(86_300)
+    ended = {"status": "cancelled", "shipDate": date, "cancelledAt": order.pop("reservedUntil")}
+    assert await read(send) == order | ended
+    assert_error(await patch(send, status="approved"), 409, "illegal_transition")
+    assert (await send("DELETE", f"{ORDERS}/1")).status_code == 204
+
+
+async def test_a_lapse_during_downtime_takes_effect_at_the_first_request(
+    address: str, clock: ManualClock
+) -> None:
+    async with running_service(address, clock) as service:
+        send = await with_a_pet(service)
+        await place_order(send)
+    clock.advance(86_400)
+    async with running_service(address, clock) as service:
+        send = await sender(service)
+        assert (await send("GET", "/pets?status=available")).json()
+
+
+async def test_while_the_database_is_locked_reads_succeed_and_the_pet_is_freed_later(
+    service: Service, database: Path, clock: ManualClock
+) -> None:
+    send = await with_a_pet(service)
+    await place_order(send)
+    clock.advance(86_400)
+    with locked(database, service.store):
+        for view in VIEWS:
+            assert await is_held(send, view)
+        order = await send("POST", ORDERS, json={"petId": 1})
+        assert_error(order, 503, "service_unavailable")
+
+    async def is_freed() -> bool:
+        return not any([await is_held(send, view) for view in VIEWS])
+
+    await eventually(is_freed)
+    assert (await place_order(send))["id"] == 2

@@ -1,6 +1,9 @@
-"""The pages of orders: the list by what is next, and one order."""
+"""The pages of orders: the list by what is next, one order, and the list as a file."""
 
+import csv
+import io
 import re
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ import pytest
 
 from petstore.categories.model import CategoryCreate
 from petstore.console.templates import duration
+from petstore.databases.contract import Row, Statement
 from petstore.keys.model import Scope
 from petstore.pets.model import NewPet
 from support.changes import create_category, create_pets
@@ -21,7 +25,6 @@ from support.visitor import Visitor, signed_in, words
 pytestmark = pytest.mark.anyio
 
 DAY = 24 * 60 * 60
-READER: frozenset[Scope] = frozenset({"orders:read"})
 HIDDEN = re.compile(r'<input type="hidden" name="(version|seen|until)" value="([^"]*)">')
 
 
@@ -69,14 +72,18 @@ def listed(page: httpx.Response) -> list[int]:
     return [int(order_id) for order_id in re.findall(r'<tr data-resource="order/(\d+)"', page.text)]
 
 
-def row(page: httpx.Response, order_id: int) -> str:
-    text = page.text.partition(f'<tr data-resource="order/{order_id}"')[2].partition("</tr>")[0]
+def text_of(page: httpx.Response, beginning: str, end: str) -> str:
+    """Return the text of an element that begins so."""
+    text = page.text.partition(beginning)[2].partition(end)[0]
     return " ".join(re.sub("<[^>]*>", " ", text.partition(">")[2]).split())
+
+
+def row(page: httpx.Response, order_id: int) -> str:
+    return text_of(page, f'<tr data-resource="order/{order_id}"', "</tr>")
 
 
 def tabs(page: httpx.Response) -> str:
-    text = page.text.partition('id="tabs"')[2].partition("</nav>")[0]
-    return " ".join(re.sub("<[^>]*>", " ", text.partition(">")[2]).split())
+    return text_of(page, 'id="tabs"', "</nav>")
 
 
 async def test_the_list_has_a_tab_with_a_count_for_every_status(staff: Visitor) -> None:
@@ -230,13 +237,6 @@ async def test_a_delivered_order_is_corrected_at_any_time(
     assert facts(page).items() >= {"Refund": "$60.00", "Reason": "Allergic"}.items()
 
 
-def undo_of(page: httpx.Response) -> dict[str, str]:
-    """Return the fields of the form that undoes the change that a page tells of."""
-    (form,) = re.findall(r'<div class="notice".*?</form>', page.text, re.DOTALL)
-    found = re.findall(r'name="(\w+)" value="([^"]*)"', form)
-    return {name: value.replace("&#34;", '"') for name, value in found}
-
-
 async def test_cancelling_an_order_is_undone_by_a_new_order(staff: Visitor) -> None:
     sale: dict[str, Any] = {
         "buyer": "Ada",
@@ -275,7 +275,7 @@ async def test_a_ship_date_is_typed_in_the_time_zone_of_the_shop(
         assert facts(saved)["Ship date"] == "24 Dec 2026, 10:00"
         changed = await change(staff, shipDate="2026-07-01T08:30")
         assert 'datetime="2026-07-01T06:30:00Z"' in changed.text
-        assert undo_of(changed)["shipDate"] == "2026-12-24T10:00:30+01:00"
+        assert form_of(changed, "Undo").fields["shipDate"] == "2026-12-24T10:00:30+01:00"
         undone = await succeed(staff, changed, "Undo")
         assert 'value="2026-12-24T10:00"' in undone.text
         assert "Order 1 is as it was before." in undone.text
@@ -291,7 +291,7 @@ async def test_who_may_not_change_an_order_and_paper_have_its_values(
     await act(staff, "approve")
     clock.advance(60)
     await act(staff, "deliver")
-    reader = await signed_in(service, scopes=READER)
+    reader = await signed_in(service, scopes=frozenset[Scope]({"orders:read"}))
     page = await reader.get("/orders/1")
     assert "Bella for Ada, $1,249.50 delivered Ship date24 Dec 2026, 10:00" in words(page)
     shown = facts(page)
@@ -412,3 +412,81 @@ async def test_an_amount_keeps_its_currency_after_the_shop_changed_its_own(
         await succeed(staff, page, "Hand over Bella")
         page = await succeed(staff, await staff.get("/orders/1"), "Return Bella", refund="¥ 5,000")
         assert "Order 1 is returned, and ¥5,000 refunded." in words(page)
+
+
+# The file of orders that the list exports
+
+
+FILE = "/orders/export.csv"
+NOON = "2026-12-01 12:00:00"
+
+
+@pytest.fixture
+async def shop(staff: Visitor) -> Visitor:
+    await staff.submit("/pets/2", name="=Rex")
+    await staff.submit("/pets/1/sell", buyer="@Ada", amount="249.5")
+    await place(staff, 2, note="Calls\r\nfirst", shipDate="2026-12-24T10:00")
+    return staff
+
+
+def saved(response: httpx.Response) -> list[dict[str, str]]:
+    """Return the rows of a downloaded file, without cells that are empty."""
+    assert response.headers["content-type"] == "text/csv; charset=utf-8"
+    rows = csv.DictReader(io.StringIO(response.content.decode("utf-8-sig"), newline=""))
+    return [{name: cell for name, cell in row.items() if cell} for row in rows]
+
+
+async def test_the_file_has_the_newest_first_and_is_safe_in_a_spreadsheet(shop: Visitor) -> None:
+    page = await shop.get("/orders", find="ada")
+    assert 'href="/console/orders/export.csv?status=all&amp;find=ada"' in page.text
+    await shop.submit("/orders/1/return", refund="200", returnReason="Sad")
+    file = await shop.get(FILE, status="all")
+    reserved, returned = saved(file)
+    assert " ".join(reserved.values()) == (
+        f"2 placed 2 '=Rex Dogs {NOON} 2026-12-24 10:00:00 Calls\nfirst"
+    )
+    assert " ".join(returned.values()) == (
+        f"1 returned 1 Bella Dogs '@Ada 249.50 USD 200.00 test {NOON} {NOON} {NOON} Sad"
+    )
+    disposition = 'attachment; filename="orders-2026-12-01.csv"'
+    assert file.headers["content-disposition"] == disposition
+
+
+async def test_a_file_has_what_a_person_chose(shop: Visitor) -> None:
+    text = (await shop.get(FILE, separator="semicolon", status="all")).text
+    assert "id;status;petId" in text
+    assert ";249,50;USD;" in text
+    for query, ids in (
+        ({}, ["2"]),
+        ({"status": "placed"}, ["2"]),
+        ({"status": "delivered"}, ["1"]),
+        ({"find": "@ada"}, ["1"]),
+        ({"find": "2"}, ["2"]),
+        ({"find": "pet 1"}, ["1"]),
+        ({"from": "2026-12-01", "to": "2026-12-01"}, ["1"]),
+        ({"from": "2026-12-02"}, []),
+        ({"status": "cancelled"}, []),
+        ({"find": "nobody"}, []),
+    ):
+        assert [row["id"] for row in saved(await shop.get(FILE, **query))] == ids
+    refused = await shop.get(FILE, to="lost")
+    assert refused.status_code == 400
+    assert "Sold to: expected a date" in words(refused)
+
+
+async def test_a_page_of_orders_asks_once_who_sold_them(
+    shop: Visitor, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[str]()
+    await shop.submit("/pets/3/sell")
+    read = service.store.read
+
+    async def counted(statement: Statement) -> Sequence[Row]:
+        asked.append(statement.name)
+        return await read(statement)
+
+    monkeypatch.setattr(service.store, "read", counted)
+    rows = saved(await shop.get(FILE, status="delivered"))
+    assert [row["soldBy"] for row in rows] == ["test", "test"]
+    assert asked.count("select_deliverers") == 1
+    assert "select_events" not in asked

@@ -1,36 +1,46 @@
-"""Placing and moving orders, below HTTP."""
+"""Orders below HTTP: how they are placed and move, are found, and lapse."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
-from petstore.clock import DAY, utc
-from petstore.databases.contract import Statement, Store, Unit
+from petstore.clock import DAY, MINUTE, utc
+from petstore.databases.contract import Reader, Row, Statement, Store, Unit
+from petstore.databases.pages import Page
 from petstore.databases.postgres import PostgresStore
-from petstore.errors import IllegalTransition, PetNotAvailable
+from petstore.domain.words import finds, typed_words, words_of
+from petstore.errors import IllegalTransition, PetNotAvailable, Unavailable
 from petstore.events.store import Change
 from petstore.orders.model import Order, OrderCreate, OrderFilter, OrderPatch, OrderStatus
 from petstore.orders.store import (
+    Reservations,
     cancel_order,
     get_order,
     list_delivered,
     list_orders,
     place_order,
+    search_orders,
     update_order,
 )
-from petstore.pets.model import NewPet, PetPatch, PetStatus
-from petstore.pets.store import delete_pet, get_pet, update_pet
-from support.changes import create_pet
+from petstore.pets.model import Inventory, NewPet, PetPatch, PetStatus
+from petstore.pets.store import delete_pet, get_inventory, get_pet, update_pet
+from support.changes import create_pet, create_pets
 from support.history import events_after, plain
+from support.manual_clock import ManualClock
 from support.races import lingering
 from support.rows import order_row
+from support.stores import do, locked, open_store
 from support.units import by_hand
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 NOW = 1_000_000
+NOON = ManualClock().now
 PLACED = order_row(5, 1, "placed", NOW, NOW + 60_000)
 CANCELLED = order_row(5, 1, "cancelled", NOW)
 
@@ -282,3 +292,250 @@ async def test_delivered_orders_are_listed_by_delivery(store: Store) -> None:
     assert await listed(OrderFilter(pet_id=1, delivered_since=since, delivered_before=before)) == [
         1
     ]
+
+
+# Searches, and orders placed before a moment
+
+BUYERS = ("Jane Doe", "J\u00c4NE", "O'Brien", "Zo\u00eb", "日本語", "\u0301", "x" * 200, "ß" * 200)
+TEXTS = ("j", "doe ja", "jäne", "zoe", "obrien", "本", "ss", "x" * 100, "ß" * 100, "\u0301")
+
+
+async def place_each(store: Store, *buyers: str) -> None:
+    """Place an order for each buyer, one minute after the other; the first pet has number 1."""
+    await store.write(create_pets([NewPet("Bella", 1, "available")] * len(buyers)))
+    for number, buyer in enumerate(buyers):
+        new = OrderCreate(number + 1, buyer=buyer)
+        await store.write(place_order(Change(NOON + number * MINUTE), new))
+
+
+async def walk(
+    store: Reader, text: str, wanted: OrderFilter | None = None, limit: int = 100
+) -> list[Order]:
+    """Return all orders that a search finds."""
+    found: list[Order] = []
+    page: Page[Order] = Page([], 0)
+    while page.next_after is not None:
+        page = await search_orders(store, text, wanted or OrderFilter(), page.next_after, limit)
+        found += page.items
+    return found
+
+
+async def ids(store: Store, wanted: OrderFilter, limit: int, *, newest_first: bool) -> list[int]:
+    """Return the ids of all pages of a list."""
+    found: list[int] = []
+    after: int | None = None
+    while True:
+        page = await list_orders(store, wanted, after, limit, newest_first=newest_first)
+        found += [order.id for order in page.items]
+        after = page.next_after
+        if after is None:
+            return found
+
+
+@pytest.mark.parametrize("limit", [1, 3, 100])
+async def test_any_words_find_buyers_by_ascending_id(store: Store, limit: int) -> None:
+    await place_each(store, *BUYERS)
+    everyone = (await list_orders(store, OrderFilter(), None, 100)).items
+    for text in TEXTS:
+        wanted = [
+            order for order in everyone if finds(typed_words(text), words_of(str(order.buyer)))
+        ]
+        assert await walk(store, text, limit=limit) == wanted, text
+
+
+async def test_a_search_goes_together_with_filters(store: Store) -> None:
+    await place_each(store, "Jane", "Jane", "Jane")
+    await store.write(update_order(Change(NOON), 2, OrderPatch(status="approved")))
+    for wanted, found in {
+        OrderFilter("placed"): [1, 3],
+        OrderFilter(pet_id=2): [2],
+        OrderFilter(placed_before=utc(NOON + MINUTE)): [1],
+        OrderFilter("placed", 2): [],
+    }.items():
+        assert [order.id for order in await walk(store, "j", wanted)] == found
+    for buyer, ids_of_j, ids_of_z in (("Zoë", [1, 3], [2]), (None, [1, 3], [])):
+        await store.write(update_order(Change(NOON), 2, OrderPatch(buyer=buyer)))
+        for text, found in (("j", ids_of_j), ("zo", ids_of_z)):
+            assert [order.id for order in await walk(store, text)] == found
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+@pytest.mark.parametrize("limit", [1, 2, 100])
+async def test_orders_placed_before_a_moment_are_listed(
+    store: Store, limit: int, *, newest_first: bool
+) -> None:
+    await place_each(store, *["Jane"] * 12)
+    await store.write(update_order(Change(NOON), 2, OrderPatch(status="approved")))
+    tick = timedelta(microseconds=1)
+    for moment, first in (
+        *((utc(NOON), 0), (utc(NOON) + tick, 1), (utc(NOON + 3 * MINUTE), 3)),
+        *((utc(NOON + 3 * MINUTE) - tick, 3), (utc(NOON + 3 * MINUTE + 1), 4)),
+        *((utc(253_402_300_799_999), 12), (utc(-62_135_596_800_000), 0)),
+    ):
+        wanted = range(1, first + 1)
+        statuses: dict[OrderStatus | UnsetType, set[int]] = {
+            UNSET: {*wanted},
+            "placed": {*wanted} - {2},
+            "approved": {*wanted} & {2},
+        }
+        for status, expected in statuses.items():
+            filters = OrderFilter(status, placed_before=moment)
+            found = await ids(store, filters, limit, newest_first=newest_first)
+            assert found == sorted(expected, reverse=newest_first), (moment, status)
+
+
+async def test_a_clock_may_be_minutes_late(store: Store) -> None:
+    await place_each(store, "Jane", "Jane")
+    await store.write(do("UPDATE orders SET placed_at = placed_at - 240000 WHERE id = 2"))
+    for newest_first in (False, True):
+        wanted = OrderFilter(placed_before=utc(NOON))
+        assert await ids(store, wanted, 1, newest_first=newest_first) == [2]
+
+
+async def test_the_last_page_does_not_look_at_all_later_orders(store: Store) -> None:
+    await store.write(
+        do(
+            "INSERT INTO orders (pet_id, status, placed_at)"
+            " WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers"
+            " WHERE n < 500) SELECT n, 'cancelled', n * 60000 FROM numbers"
+        )
+    )
+    wanted = OrderFilter("cancelled", placed_before=utc(3 * MINUTE))
+    page = await list_orders(store, wanted, None, 20)
+    assert ([order.id for order in page.items], page.next_after) == ([1, 2], None)
+
+
+# Reservations that lapse
+
+
+@pytest.fixture
+def reservations(store: Store, clock: ManualClock) -> Reservations:
+    return Reservations(store, clock)
+
+
+@pytest.fixture
+async def other(address: str) -> AsyncIterator[Store]:
+    """Another service's connection to the same database."""
+    async with open_store(address) as other:
+        yield other
+
+
+def place_all(count: int, now: int, minutes: int) -> Unit[None]:
+    """Add so many pets and order each."""
+    yield from create_pets([NewPet("Bella", 1, "available")] * count)
+    for pet_id in range(1, count + 1):
+        yield from place_order(Change(now, reservation_minutes=minutes), OrderCreate(pet_id))
+
+
+async def order_status(store: Store, order_id: int = 1) -> str:
+    return (await get_order(store, order_id)).status
+
+
+async def test_a_reservation_that_is_made_during_a_refresh_lapses_in_time(
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reservations = Reservations(store, clock)
+    read = store.read
+
+    async def read_before_an_order(statement: Statement) -> list[Row]:
+        rows = await read(statement)
+        await store.write(place_all(1, clock(), 1))
+        reservations.note(clock() + MINUTE)
+        return rows
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "read", read_before_an_order)
+        await reservations.refresh()
+    clock.now += MINUTE
+    assert reservations.are_due()
+    await reservations.settle()
+    assert await order_status(store) == "cancelled"
+    for until in (clock() + 3, clock() + 2, clock() + 4):
+        reservations.note(until)
+    for is_due in (False, True):
+        clock.now += 1
+        assert reservations.are_due() is is_due
+
+
+async def test_a_reservation_of_any_process_lapses_at_the_exact_millisecond(
+    store: Store, clock: ManualClock, reservations: Reservations, other: Store
+) -> None:
+    await reservations.refresh()
+    await other.write(place_all(1, clock(), 1))
+    await reservations.refresh()
+    clock.now += MINUTE - 1
+    assert not reservations.are_due()
+    await reservations.refresh()
+    assert await order_status(store) == "placed"
+    clock.now += 1
+    assert reservations.are_due()
+    await reservations.settle()
+    assert not reservations.are_due()
+    assert await order_status(store) == "cancelled"
+    assert await get_inventory(store) == Inventory(available=1)
+
+
+@pytest.mark.parametrize("timeout_ms", [60_000])  # what lapses is ordered in one unit of work
+async def test_many_reservations_can_lapse_at_once(
+    store: Store, clock: ManualClock, reservations: Reservations
+) -> None:
+    await store.write(place_all(300, clock(), 1))  # more than a batch
+    clock.now += MINUTE
+    await reservations.refresh()
+    assert await get_inventory(store) == Inventory(available=300)
+    assert not reservations.are_due()
+
+
+async def test_only_due_reservations_lapse(
+    store: Store, clock: ManualClock, reservations: Reservations
+) -> None:
+    await store.write(create_pets([NewPet("Bella", 1, "available")] * 4))
+    for pet_id, minutes in ((1, 1), (2, 2), (3, 0), (4, 1)):
+        await store.write(
+            place_order(Change(clock(), reservation_minutes=minutes), OrderCreate(pet_id))
+        )
+    await store.write(update_order(Change(0), 4, OrderPatch(status="approved")))
+    for passed, statuses in (
+        (1, ["cancelled", "placed", "placed", "approved"]),
+        (1, ["cancelled", "cancelled", "placed", "approved"]),
+        (100 * 365 * 24 * 60, ["cancelled", "cancelled", "placed", "approved"]),
+    ):
+        clock.now += passed * MINUTE
+        await reservations.refresh()
+        assert [await order_status(store, order_id) for order_id in (1, 2, 3, 4)] == statuses
+    assert await get_inventory(store) == Inventory(available=2, pending=2)
+
+
+async def test_a_pet_released_by_another_process_is_not_released_again(
+    store: Store, clock: ManualClock, reservations: Reservations, other: Store
+) -> None:
+    await store.write(place_all(1, clock(), 1))
+    await reservations.refresh()
+    clock.now += MINUTE
+    await Reservations(other, clock).refresh()
+    await other.write(place_order(Change(clock(), reservation_minutes=1), OrderCreate(1)))
+    assert reservations.are_due()
+    await reservations.settle()
+    assert not reservations.are_due()
+    assert await order_status(store, 2) == "placed"
+    assert await get_inventory(store) == Inventory(pending=1)
+
+
+async def test_a_lapse_is_retried_later_while_the_database_refuses_changes(
+    store: Store,
+    database: Path,
+    clock: ManualClock,
+    reservations: Reservations,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    await store.write(place_all(1, clock(), 1))
+    await reservations.refresh()
+    clock.now += MINUTE
+    with locked(database, store):
+        await reservations.settle()
+        assert "lapsed reservations were not released: " in caplog.text
+        assert not reservations.are_due()
+        with pytest.raises(Unavailable):
+            await reservations.refresh()
+    await reservations.refresh()
+    assert await order_status(store) == "cancelled"

@@ -14,6 +14,7 @@ from petstore.orders.model import OrderCreate, OrderPatch
 from petstore.orders.store import place_order, update_order
 from petstore.pets.model import NewPet
 from petstore.pets.store import create_pets
+from support.changes import create_pet
 from support.manual_clock import ManualClock
 from support.page_forms import succeed
 from support.service import Service, running_service
@@ -31,22 +32,13 @@ async def ada(service: Service) -> Visitor:
     return await signed_in_person(service, "administrator", "Ada")
 
 
-async def add_pets(service: Service, *names: str, by: str = "key/9", **others: Any) -> list[int]:
-    """Add available pets in one request, and return their ids."""
-    new = [NewPet(name, others.get("category", 1), "available") for name in names]
-    author = Author(by, others.get("request"))
-    pets = await service.store.write(create_pets(Change(service.clock(), by=author), new))
-    return [pet.id for pet in pets]
-
-
-async def order(service: Service, at: Milliseconds, minutes: int = 0, **fields: Any) -> int:
+async def order(
+    service: Service, at: Milliseconds, minutes: int = 0, currency: str = "USD", **fields: Any
+) -> int:
     """Order a new pet at a moment, and return the number of the order."""
-    pet_id = fields.pop("pet_id", None) or (await add_pets(service, "Bella"))[0]
-    currency = fields.pop("currency", "USD")
-    unit = place_order(
-        Change(at, reservation_minutes=minutes, currency=currency), OrderCreate(pet_id, **fields)
-    )
-    return (await service.store.write(unit)).id
+    pet = await service.store.write(create_pet(NewPet("Bella", 1, "available")))
+    change = Change(at, reservation_minutes=minutes, currency=currency)
+    return (await service.store.write(place_order(change, OrderCreate(pet.id, **fields)))).id
 
 
 async def sell(service: Service, at: Milliseconds, amount: int, **fields: Any) -> None:
@@ -140,7 +132,9 @@ async def test_what_others_did_last_is_listed_without_what_the_person_did(
     await ada.submit("/pets", name="Bella", categoryId="1", status="available")
     service.clock.advance(60)
     await grace.submit("/pets/1", name="Bello")
-    await add_pets(service, "Rex", "Mia", "Yak", by=f"person/{grace.key_id}", request="import")
+    import_ = Change(service.clock(), by=Author(f"person/{grace.key_id}", "import"))
+    new = [NewPet(name, 1, "available") for name in ("Rex", "Mia", "Yak")]
+    await service.store.write(create_pets(import_, new))
     page = await ada.get("/today")
     assert section(page, "others").startswith(
         "Recent activity Activity Grace added Yak and 2 more changes"
