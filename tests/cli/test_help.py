@@ -20,30 +20,17 @@ SLOW = {
 }
 
 
-def words_of(command: click.Command) -> Iterator[tuple[str, ...]]:
-    """Yield what stands after ``petstore`` for a command and for each below it."""
-    yield ()
-    if isinstance(command, click.Group):
-        for name, part in command.commands.items():
-            yield from ((name, *words) for words in words_of(part))
+def commands_in(
+    group: click.Group, *before: str
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Yield every command and group below ``group``, with what stands after ``petstore``."""
+    for name, command in group.commands.items():
+        yield (*before, name), command
+        if isinstance(command, click.Group):
+            yield from commands_in(command, *before, name)
 
 
-COMMANDS = [*words_of(main)]
-
-
-@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
-def test_every_command_has_a_help_text(command: Command, arguments: tuple[str, ...]) -> None:
-    text = command.succeed(*arguments, "-h", COLUMNS="80")
-    assert text.startswith(f"Usage: main {' '.join(arguments)}".rstrip())
-    options = re.findall(r"^  (?:-\w, )?--[\w-]+", text, re.MULTILINE)
-    explained = re.findall(r"^  (?:-\w, )?--[^\n]*?(?:  |\n {10,})\S", text, re.MULTILINE)
-    assert options
-    assert len(options) == len({*options})
-    assert len(explained) == len(options)
-    lines = text.partition("\n\n")[2].splitlines()
-    # No sentence and no option ends in the middle.
-    assert [line for line in lines if re.search(r"(\.\.\.|…|--[a-z-]*-)$", line)] == []
-    assert [line for line in lines if len(line) > 80] == []
+COMMANDS = [*commands_in(main)]
 
 
 def test_the_help_of_serve_has_every_setting_in_one_section(command: Command) -> None:
@@ -70,3 +57,31 @@ def test_help_does_not_import_slow_modules(tmp_path: Path) -> None:
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert set(ran.stderr.split()) & SLOW == set()
+
+
+@pytest.mark.parametrize("words", [(), *(words for words, _ in COMMANDS)], ids=" ".join)
+def test_every_command_has_a_help_text(command: Command, words: tuple[str, ...]) -> None:
+    text = command.succeed(*words, "-h", COLUMNS="80")
+    assert text.startswith(f"Usage: main {' '.join(words)}".rstrip())
+    options = re.findall(r"^  (?:-\w, )?--[\w-]+", text, re.MULTILINE)
+    explained = re.findall(r"^  (?:-\w, )?--[^\n]*?(?:  |\n {10,})\S", text, re.MULTILINE)
+    assert options
+    assert len(options) == len({*options})
+    assert len(explained) == len(options)
+    lines = text.partition("\n\n")[2].splitlines()
+    # No sentence and no option ends in the middle.
+    assert [line for line in lines if re.search(r"(\.\.\.|…|--[a-z-]*-)$", line)] == []
+    assert [line for line in lines if len(line) > 80] == []
+
+
+def test_every_command_prints_json_unless_it_has_a_reason() -> None:
+    without = {
+        " ".join(words)
+        for words, command in COMMANDS
+        if not isinstance(command, click.Group)
+        and not any("--json" in parameter.opts for parameter in command.params)
+    }
+    # The first three run until they are stopped; the others write a file, or CSV.
+    assert without == {
+        *("serve", "deliver", "mcp", "backup", "restore", "pets export", "orders export")
+    }
