@@ -223,25 +223,20 @@ def test_a_file_larger_than_the_budget_is_read_only_as_the_client_reads(files: F
     assert within(30, files.has_closed_all)
 
 
-def test_the_file_of_a_client_that_has_disconnected_is_closed(server: Served, files: Files) -> None:
-    with slow_caller(server) as client:
-        client.sendall(GET)
-        assert client.recv(1) == b"H"
-    assert within(30, files.has_closed_all)
-    assert within(30, lambda: server.connections == 0)
-
-
-def test_the_file_of_a_client_that_disconnected_before_its_response_is_closed(
-    server: Served, files: Files
+@pytest.mark.parametrize("has_begun", [True, False])
+def test_the_file_of_a_client_that_has_disconnected_is_closed(
+    server: Served, files: Files, *, has_begun: bool
 ) -> None:
-    is_free = list[bool]()
-    files.is_free = lambda: bool(is_free)
+    is_free = Event()
+    if not has_begun:
+        files.is_free = is_free.is_set
     with slow_caller(server) as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         client.sendall(GET)
         assert within(30, lambda: bool(files.seen))
+        assert not has_begun or client.recv(1) == b"H"
     assert within(30, lambda: server.connections == 0)
-    is_free.append(True)
+    is_free.set()
     assert within(30, files.has_closed_all)
 
 
