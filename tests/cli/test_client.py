@@ -1,52 +1,51 @@
-"""The client of the commands: exit statuses, messages, and what is said of a wait."""
+"""The client of the commands: the service and the key, exit statuses, messages, and waits."""
 
 import re
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import pytest
 
 from petstore.cli.client import CommandFailure, ExitStatus, client_of, failure_of, wait_out
+from petstore.cli.options import KEY
 from petstore_client import Client, OutcomeUnknown, PetstoreError, RateLimited
 from petstore_client.errors import IdempotencyKeyInUse, KeyBanned, NoResponse, ServiceUnavailable
 from support.manual_clock import ManualClock
-from support.odd_service import HANG_UP, OddService, error, odd_service, response
-from support.process import free_port
-
-
-def interrupted(*_: object) -> None:
-    raise KeyboardInterrupt
-
+from support.odd_service import HANG_UP, error, odd_service, response
+from support.process import ServerProcess, free_port
+from support.shop import Shop
 
 REX = {"id": 1, "name": "Rex", "categoryId": 4}
-CREATED = response(201, REX)
 Ask = Callable[[Client], Any]
 
 GET: Ask = lambda client: client.categories.get(1)  # noqa: E731
-PATCH: Ask = lambda client: client.pets.update(1, status=None)  # noqa: E731
 DELETE: Ask = lambda client: client.pets.delete(1)  # noqa: E731
 
 
-class Setup:
-    """A client that notes its waits, and the service it asks."""
+class Failed(NamedTuple):
+    """How a request failed, without the address of the service, and what it did before."""
 
-    def __init__(self, service: OddService) -> None:
-        self.asked = service.asked
-        self.url = f"{service.url}/v1"
-        self.waits: list[float] = []
+    exit_status: ExitStatus | int
+    words: str
+    waits: list[float]
+    asked: int
 
-    def fail(self, ask: Ask) -> tuple[ExitStatus | int, str]:
-        """Return how a request fails, without the address of the service."""
+
+def fail(ask: Ask, *responses: bytes, url: str = "") -> Failed:
+    """Ask a service that sends these responses, in vain."""
+    waits: list[float] = []
+    with odd_service(*responses) as service:
+        url = url or f"{service.url}/v1"
         with (
             pytest.raises(CommandFailure) as failure,
-            client_of(self.url, lambda seconds, _: self.waits.append(seconds)) as client,
+            client_of(url, lambda seconds, _: waits.append(seconds)) as client,
         ):
             ask(client)
-        return failure.value.exit_code, failure.value.message.replace(self.url, "URL")
+    words = failure.value.message.replace(url, "URL")
+    return Failed(failure.value.exit_code, words, waits, len(service.asked))
 
 
 @pytest.fixture(autouse=True)
@@ -55,34 +54,13 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PETSTORE_KEY", "the-key")
 
 
-@pytest.fixture
-def set_up() -> Iterator[Callable[..., Setup]]:
-    """Takes responses; returns a client of a service that sends them."""
-    with ExitStack() as stack:
-        yield lambda *responses: Setup(stack.enter_context(odd_service(*responses)))
-
-
-SetUp = Callable[..., Setup]
-
-
-# Refusals
-
-
-def test_the_documentation_lists_the_exit_status_of_every_refusal(set_up: SetUp) -> None:
+def test_the_documentation_lists_the_exit_status_of_every_refusal() -> None:
     page = (Path(__file__).parents[2] / "docs/client.md").read_text()
     rows = re.findall(r"^\| ([0-9]+) \| [^|]+ \| ([0-9, ]+) \|$", page, re.MULTILINE)
     listed = {int(status): int(row[0]) for row in rows for status in row[1].split(", ")}
     assert listed
-    refusals = {status: set_up(error(status, Retry_After=601)).fail(GET)[0] for status in listed}
+    refusals = {status: fail(GET, error(status, Retry_After=601)).exit_status for status in listed}
     assert refusals == listed
-
-
-def test_a_wrong_base_url_is_not_reported_as_a_missing_resource(set_up: SetUp) -> None:
-    past = response(404, {"code": "not_found", "message": "there is nothing here", "status": 404})
-    exit_status, words = set_up(past).fail(GET)
-    assert exit_status == ExitStatus.SERVICE
-    assert words.startswith("URL responds with 404, not as a Petstore service does: ")
-    assert words.endswith(": check --url")
 
 
 @pytest.mark.parametrize(
@@ -98,10 +76,8 @@ def test_a_wrong_base_url_is_not_reported_as_a_missing_resource(set_up: SetUp) -
         ),
     ],
 )
-def test_a_refusal_is_one_safe_line(
-    set_up: SetUp, refusal: bytes, expected: ExitStatus, words: str
-) -> None:
-    assert set_up(refusal).fail(GET) == (expected, words)
+def test_a_refusal_is_one_safe_line(refusal: bytes, expected: ExitStatus, words: str) -> None:
+    assert fail(GET, refusal)[:2] == (expected, words)
 
 
 @pytest.mark.parametrize(
@@ -112,24 +88,23 @@ def test_a_refusal_is_one_safe_line(
         response(200, REX | {"id": "1"}),
         response(403, b"<html>nginx</html>"),
         response(302, b"", Location="https://elsewhere.example/"),
+        # No missing resource, but a wrong address: no limit is in its fields.
+        response(404, {"code": "not_found", "message": "there is nothing here", "status": 404}),
     ],
 )
-def test_a_response_of_another_service_is_reported(set_up: SetUp, odd: bytes) -> None:
-    setup = set_up(odd, CREATED)
-    exit_status, words = setup.fail(GET)
-    assert exit_status == ExitStatus.SERVICE
+def test_a_response_of_another_service_is_reported(odd: bytes) -> None:
+    exit_status, words, _, asked = fail(GET, odd, response(201, REX))
+    assert (exit_status, asked) == (ExitStatus.SERVICE, 1)
     assert re.fullmatch(
         r"URL responds with \d{3}, not as a Petstore service does: .*: check --url", words
     )
-    assert len(setup.asked) == 1
 
 
-def test_a_refused_connection_is_reported_after_a_few_attempts(set_up: SetUp) -> None:
-    setup = set_up(HANG_UP)
-    setup.url = f"http://127.0.0.1:{free_port()}/v1"
-    assert setup.fail(GET) == (ExitStatus.SERVICE, "cannot reach URL: Connection refused")
-    assert len(setup.waits) == 3
-    assert sum(setup.waits) <= 3.5
+def test_a_refused_connection_is_reported_after_a_few_attempts() -> None:
+    failed = fail(GET, url=f"http://127.0.0.1:{free_port()}/v1")
+    assert failed[:2] == (ExitStatus.SERVICE, "cannot reach URL: Connection refused")
+    assert len(failed.waits) == 3
+    assert sum(failed.waits) <= 3.5
 
 
 def test_a_proxy_that_cannot_be_used_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,28 +117,20 @@ def test_a_proxy_that_cannot_be_used_is_reported(monkeypatch: pytest.MonkeyPatch
     assert failure.value.exit_code == ExitStatus.FAILED
 
 
-@pytest.mark.parametrize("ask", [PATCH, DELETE])
-def test_a_change_whose_outcome_is_unknown_says_so(set_up: SetUp, ask: Ask) -> None:
-    setup = set_up(HANG_UP, CREATED)
-    exit_status, words = setup.fail(ask)
-    assert exit_status == ExitStatus.SERVICE
-    assert re.match(
-        r"the outcome of (PATCH|DELETE) /pets/1 is unknown: no response from URL", words
-    )
-    assert len(setup.asked) == 1
-
-
-# Waiting
+def test_a_change_whose_outcome_is_unknown_says_so() -> None:
+    exit_status, words, _, asked = fail(DELETE, HANG_UP, response(204))
+    assert (exit_status, asked) == (ExitStatus.SERVICE, 1)
+    assert words.startswith("the outcome of DELETE /pets/1 is unknown: no response from URL")
 
 
 @pytest.mark.parametrize(
     ("seconds", "until"), [(601, "2026-12-01T12:10:01Z"), (43200, "2026-12-02T00:00:00Z")]
 )
 def test_a_limit_that_lasts_too_long_is_reported_with_its_end_and_not_waited_out(
-    set_up: SetUp, clock: ManualClock, seconds: int, until: str
+    clock: ManualClock, seconds: int, until: str
 ) -> None:
-    setup = set_up(error(429, Retry_After=601))
-    assert (setup.fail(GET)[0], setup.waits) == (ExitStatus.LIMIT, [])
+    failed = fail(GET, error(429, Retry_After=601))
+    assert (failed.exit_status, failed.waits) == (ExitStatus.LIMIT, [])
     failure = failure_of(RateLimited("it is reached", status=429, retry_after=seconds), clock())
     assert failure.exit_code == ExitStatus.LIMIT
     assert failure.message == f"it is reached, until {until}"
@@ -196,6 +163,9 @@ def test_a_wait_is_reported_with_its_reason(
 
 
 def test_an_interrupted_wait_has_the_exit_status_of_an_interrupt() -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
     with (
         odd_service(error(429, Retry_After=41)) as service,
         pytest.raises(click.exceptions.Exit) as ended,
@@ -203,9 +173,6 @@ def test_an_interrupted_wait_has_the_exit_status_of_an_interrupt() -> None:
     ):
         GET(client)
     assert ended.value.exit_code == 130
-
-
-# Ctrl-C
 
 
 @pytest.mark.parametrize(
@@ -224,3 +191,70 @@ def test_a_command_of_many_requests_says_how_to_resume(
     ):
         raise failure
     assert (failed.value.exit_code, failed.value.message) == (expected, words)
+
+
+# The address of the service, and the key
+
+BAD_KEY = "PETSTORE_KEY: expected an API key, which has no spaces and no special characters"
+
+
+@pytest.fixture
+def nowhere() -> Shop:
+    """The commands, where no service is."""
+    return Shop(f"http://127.0.0.1:{free_port()}", "a-key")
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        *(
+            (key, f"no key: put your API key into the environment variable {KEY}")
+            for key in ("", "\n")
+        ),
+        *((key, BAD_KEY) for key in ("a key", "a\r\nX-Evil: 1", "schlüssel", "\x1b[2J")),
+    ],
+)
+def test_without_a_valid_key_no_request_is_sent(nowhere: Shop, key: str, words: str) -> None:
+    assert nowhere.fail("pets", "list", PETSTORE_KEY=key, status=5) == words
+
+
+def test_a_key_cannot_be_given_on_the_command_line(nowhere: Shop) -> None:
+    words = nowhere.fail("pets", "list", "--key", "a-key", status=2)
+    assert words.startswith("No such option '--key'")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", "localhost:8000", "http://localhost/v1?x=1", "http://localhost\n"),
+        *("http://u:s3cret@localhost", "u:s3cret@localhost", "http://localhost/\udce9"),
+    ],
+)
+def test_an_invalid_address_is_refused(nowhere: Shop, url: str) -> None:
+    words = nowhere.fail("pets", "list", "--url", url, status=2)
+    assert words.startswith("Invalid value for '--url'")
+    assert "expected an address such as https://shop.example, without user name" in words
+    assert "s3cret" not in words
+
+
+def test_https_to_a_service_without_tls_is_reported(server: ServerProcess, token: str) -> None:
+    url = server.url.replace("http", "https")
+    words = Shop(url, token).fail("pets", "list", status=6)
+    assert words.startswith(f"cannot reach {url}/v1: [SSL")
+
+
+@pytest.mark.parametrize(
+    ("ending", "path"),
+    [*((end, "/v1/pets") for end in ("", "/", "/v1", "/v1/")), ("/shop/api", "/shop/api/v1/pets")],
+)
+def test_the_service_url_can_include_the_version_or_a_path_and_the_option_overrides_it(
+    nowhere: Shop, ending: str, path: str
+) -> None:
+    with odd_service(*[response(200, [])] * 2) as service:
+        url = f"{service.url}{ending}"
+        Shop(url, "a-key\n").succeed("pets", "list")
+        nowhere.succeed("pets", "list", "--url", url)
+        asked = [
+            (each.target.partition("?")[0], each.fields["authorization"]) for each in service.asked
+        ]
+    assert asked == [(path, "Bearer a-key")] * 2

@@ -1,5 +1,6 @@
-"""Help: there for every command, and quick."""
+"""Help, which is quick, and JSON: there for every command. Shells complete commands."""
 
+import os
 import re
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from petstore.cli.main import main
 from petstore.settings import SECTIONS, Settings
@@ -20,30 +22,17 @@ SLOW = {
 }
 
 
-def words_of(command: click.Command) -> Iterator[tuple[str, ...]]:
-    """Yield what stands after ``petstore`` for a command and for each below it."""
-    yield ()
-    if isinstance(command, click.Group):
-        for name, part in command.commands.items():
-            yield from ((name, *words) for words in words_of(part))
+def commands_in(
+    group: click.Group, *before: str
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Yield every command and group below ``group``, with what stands after ``petstore``."""
+    for name, command in group.commands.items():
+        yield (*before, name), command
+        if isinstance(command, click.Group):
+            yield from commands_in(command, *before, name)
 
 
-COMMANDS = [*words_of(main)]
-
-
-@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
-def test_every_command_has_a_help_text(command: Command, arguments: tuple[str, ...]) -> None:
-    text = command.succeed(*arguments, "-h", COLUMNS="80")
-    assert text.startswith(f"Usage: main {' '.join(arguments)}".rstrip())
-    options = re.findall(r"^  (?:-\w, )?--[\w-]+", text, re.MULTILINE)
-    explained = re.findall(r"^  (?:-\w, )?--[^\n]*?(?:  |\n {10,})\S", text, re.MULTILINE)
-    assert options
-    assert len(options) == len({*options})
-    assert len(explained) == len(options)
-    lines = text.partition("\n\n")[2].splitlines()
-    # No sentence and no option ends in the middle.
-    assert [line for line in lines if re.search(r"(\.\.\.|…|--[a-z-]*-)$", line)] == []
-    assert [line for line in lines if len(line) > 80] == []
+COMMANDS = [*commands_in(main)]
 
 
 def test_the_help_of_serve_has_every_setting_in_one_section(command: Command) -> None:
@@ -70,3 +59,88 @@ def test_help_does_not_import_slow_modules(tmp_path: Path) -> None:
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert set(ran.stderr.split()) & SLOW == set()
+
+
+@pytest.mark.parametrize("words", [(), *(words for words, _ in COMMANDS)], ids=" ".join)
+def test_every_command_has_a_help_text(command: Command, words: tuple[str, ...]) -> None:
+    text = command.succeed(*words, "-h", COLUMNS="80")
+    assert text.startswith(f"Usage: main {' '.join(words)}".rstrip())
+    options = re.findall(r"^  (?:-\w, )?--[\w-]+", text, re.MULTILINE)
+    explained = re.findall(r"^  (?:-\w, )?--[^\n]*?(?:  |\n {10,})\S", text, re.MULTILINE)
+    assert options
+    assert len(options) == len({*options})
+    assert len(explained) == len(options)
+    lines = text.partition("\n\n")[2].splitlines()
+    # No sentence and no option ends in the middle.
+    assert [line for line in lines if re.search(r"(\.\.\.|…|--[a-z-]*-)$", line)] == []
+    assert [line for line in lines if len(line) > 80] == []
+
+
+def test_every_command_prints_json_unless_it_has_a_reason() -> None:
+    without = {
+        " ".join(words)
+        for words, command in COMMANDS
+        if not isinstance(command, click.Group)
+        and not any("--json" in parameter.opts for parameter in command.params)
+    }
+    # The first three run until they are stopped; the others write a file, or CSV.
+    assert without == {
+        *("serve", "deliver", "mcp", "backup", "restore", "pets export", "orders export")
+    }
+
+
+# Shells complete the command line, as docs/client.md says
+
+
+def completed(words: str, **environment: str) -> list[str]:
+    """Return what a shell may put in the place of the last of ``words``."""
+    asked = {
+        "_PETSTORE_COMPLETE": "bash_complete",
+        "COMP_WORDS": f"petstore {words}",
+        "COMP_CWORD": str(len(words.split(" "))),
+    }
+    result = CliRunner().invoke(main, [], prog_name="petstore", env=asked | environment)
+    assert (result.exit_code, result.stderr) == (0, "")
+    return [line.partition(",")[2] for line in result.stdout.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("ser", ["serve"]),
+        ("pets li", ["list"]),
+        ("pets list --status s", ["sold"]),
+        ("keys create --plan e", ["enterprise"]),
+        ("events listen --fr", ["--from-start"]),
+        ("pets list --url http://localhost --lim", ["--limit"]),
+    ],
+)
+def test_commands_options_and_choices_are_completed_despite_wrong_variables(
+    words: str, expected: list[str]
+) -> None:
+    assert completed(words) == expected
+    wrong = {"PETSTORE_KEY_FILE": "/none", "PETSTORE_NO_SUCH_SETTING": "1"}
+    assert completed(words, **wrong) == expected
+
+
+def test_bash_completes_a_command_after_the_documented_line(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs/client.md"
+    found = re.search(
+        r"^.*_PETSTORE_COMPLETE=bash_source petstore.*$", page.read_text(), re.MULTILINE
+    )
+    assert found
+    script = (
+        f"{found[0]}\n"
+        "COMP_WORDS=(petstore orders pl); COMP_CWORD=2; _petstore_completion petstore\n"
+        'echo "${COMPREPLY[@]}"\n'
+    )
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    ran = subprocess.run(
+        ["bash", "--norc", "-c", script],  # noqa: S607 - the bash of this machine
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout == "place\n"

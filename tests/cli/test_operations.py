@@ -1,6 +1,9 @@
-"""Commands made from the table of operations: options, refusals, and resources not found."""
+"""Commands made from the table of operations: options, refusals, lists, JSON and CSV."""
 
+import csv
 import json
+import re
+import secrets
 from typing import Annotated, Any, Literal
 
 import click
@@ -12,12 +15,10 @@ from petstore.cli.operations import OperationCommand
 from petstore.domain.fields import Moment
 from petstore.interface import operations
 from petstore.interface.operation import Operation, Success
-from support.odd_service import error, odd_service
+from support.command import Command
+from support.odd_service import error, odd_service, response
 from support.process import free_port
 from support.shop import Shop
-
-NOBODY = 2**62
-AT = "2026-12-01T12:00:00Z"
 
 
 class Changes(Struct, rename="camel"):
@@ -81,8 +82,16 @@ pets show 7                                 | GET /pets?id=7
 pets add Rex --category 4                   | POST /pets {"name": "Rex", "categoryId": 4}
 pets change 7 --no-status                   | PATCH /pets/7 {"status": null}
 pets change 7 --no-status --category 0      | PATCH /pets/7 {"categoryId": 0, "status": null}
+pets delete 7                               | DELETE /pets/7
+categories list --name Dogs                 | GET /categories?name=Dogs&limit=20
+categories add Dogs                         | POST /categories {"name": "Dogs"}
+categories show 7                           | GET /categories/7
 categories change 7 --no-description        | PATCH /categories/7 {"description": null}
 categories delete 7                         | DELETE /categories/7
+orders show 3                               | GET /store/orders/3
+orders approve 3                            | PATCH /store/orders/3 {"status": "approved"}
+orders deliver 3                            | PATCH /store/orders/3 {"status": "delivered"}
+orders change 3 --no-buyer                  | PATCH /store/orders/3 {"buyer": null}
 orders list --pet 3 --buyer An              | GET /store/orders?petId=3&buyer=An&limit=20
 orders place 3 --ship-date 2026-12-01T00:00:00Z \
     | POST /store/orders {"petId": 3, "shipDate": "2026-12-01T00:00:00Z"}
@@ -97,6 +106,10 @@ webhooks create https://a.b --type pet.created \
     | POST /webhooks {"url": "https://a.b", "types": ["pet.created"]}
 webhooks change 7 --endpoint https://a.b    | PATCH /webhooks/7 {"url": "https://a.b"}
 webhooks change 7 --no-type                 | PATCH /webhooks/7 {"types": []}
+webhooks show 7                             | GET /webhooks/7
+webhooks test 7                             | POST /webhooks/7/test
+webhooks enable 7                           | PATCH /webhooks/7 {"enabled": true}
+webhooks delete 7                           | DELETE /webhooks/7
 webhooks rotate 7 --grace 1h                | POST /webhooks/7/rotate {"graceSeconds": 3600}
 webhooks deliveries 7 --state failed        | GET /webhooks/7/deliveries?state=failed&limit=20
 webhooks retry 7 3                          | POST /webhooks/7/deliveries/3/retry
@@ -121,9 +134,6 @@ def test_a_command_sends_what_its_options_say(arguments: str, request_line: str)
     method, target, *body = request_line.split(" ", 2)
     assert (asked.method, asked.target) == (method, f"/v1{target}")
     assert json.loads(asked.body or b"null") == json.loads(*body or ["null"])
-
-
-NEEDS_A_WEBHOOK = ("show", "rotate", "test", "deliveries", "disable", "enable", "delete")
 
 
 REFUSED = """
@@ -180,36 +190,15 @@ def test_a_value_that_the_service_refuses_is_named_as_on_the_command_line(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "kind"),
-    [
-        *((f"pets {words}", "pet") for words in ("show {}", "delete {}")),
-        ("pets change {} --name Rex", "pet"),
-        *((f"categories {words} {{}}", "category") for words in ("show", "delete")),
-        ("categories change {} --name Yaks", "category"),
-        *((f"orders {step} {{}}", "order") for step in ("show", "approve", "deliver", "cancel")),
-        ("orders change {} --amount 5", "order"),
-        *((f"webhooks {step} {{}}", "webhook") for step in NEEDS_A_WEBHOOK),
-        (f"webhooks recover {{}} --since {AT}", "webhook"),
-        ("webhooks change {} --description Till", "webhook"),
-    ],
-)
-def test_a_missing_resource_is_not_found(owner: Shop, arguments: str, kind: str) -> None:
-    words = owner.fail(*arguments.format(NOBODY).split(), status=3)
-    assert words == f"there is no {kind} {NOBODY}"
-
-
-@pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (
-            ("orders", "place", NOBODY),
-            f"PET_ID: expected an existing pet; there is no pet {NOBODY}",
-        ),
+        (("pets", "show", 2**62), f"there is no pet {2**62}"),
+        (("orders", "place", 2**62), f"PET_ID: expected an existing pet; there is no pet {2**62}"),
         (("pets", "list", "--category", "Unicorns"), "--category: there is no category 'Unicorns'"),
         (("pets", "add", "Rex", "--category", ""), "--category: there is no category ''"),
     ],
 )
-def test_a_resource_that_a_value_names_is_not_found(
+def test_a_missing_resource_is_not_found(
     shop: Shop, arguments: tuple[object, ...], words: str
 ) -> None:
     assert shop.fail(*arguments, status=3) == words
@@ -225,11 +214,68 @@ def test_a_category_is_named(shop: Shop) -> None:
     assert shop.ask("pets", "change", pet["id"], "--category", "Kn\u00f6del yaks") != pet
 
 
-@pytest.fixture(scope="module")
-def owner(server: Any) -> Shop:
-    """The commands with a key that has each scope, and a webhook: it creates the secret file."""
-    scopes = ("webhooks:write", "pets:read", "pets:write", "orders:read", "orders:write")
-    token = server.issue("enterprise", *(word for each in scopes for word in ("--scope", each)))
-    shop = Shop(server.url, token)
-    shop.succeed("webhooks", "create", "https://shop.example/hooks")
-    return shop
+# Lists and failures, as JSON and CSV
+
+
+def test_the_cursor_of_a_list_leads_through_all_of_it(shop: Shop) -> None:
+    category = secrets.randbelow(2**62)  # in which no other test has pets
+    ids = [shop.ask("pets", "add", f"No. {n}", "--category", category)["id"] for n in range(3)]
+    asked = ("pets", "list", "--category", category, "--limit", 2)
+    page = shop(*asked, "--json")
+    assert [pet["id"] for pet in json.loads(page.stdout)] == ids[:2]
+    said = re.fullmatch(r"\(there are more: see --all, --limit, or --cursor (.+)\)\n", page.stderr)
+    assert said is not None
+    rest = shop(*asked, "--json", "--cursor", said[1])
+    assert ([pet["id"] for pet in json.loads(rest.stdout)], rest.stderr) == (ids[2:], "")
+
+
+def test_a_list_is_printed_as_csv_that_is_safe_in_a_spreadsheet() -> None:
+    webhook = {"id": 7, "url": "https://a.b", "types": ["pet.created"], "enabled": True}
+    webhook |= {"createdAt": "2026-12-01T12:00:00Z", "owner": {"type": "key", "id": 3}}
+    with odd_service(response(200, [webhook | {"description": "=1+1"}])) as service:
+        shop = Shop(service.url, "a-key")
+        head, row = csv.reader(shop.succeed("webhooks", "list", "--csv").splitlines())
+        both = shop("webhooks", "list", "--csv", "--json")
+    assert (
+        dict(zip(head, row, strict=True)).items()
+        >= {
+            "id": "7",
+            "types": '["pet.created"]',
+            "enabled": "true",
+            "description": "'=1+1",
+            "lastSuccessAt": "",
+        }.items()
+    )
+    assert both.exit_code == 2
+    assert "--json and --csv cannot be used together" in both.stderr
+
+
+def test_a_short_page_is_followed_by_no_more_than_is_wanted() -> None:
+    pets = [{"id": number, "name": "Rex", "categoryId": 1} for number in (1, 2, 3)]
+    pages = [
+        response(200, pets[:1], Link='</v1/pets?cursor=a>; rel="next"'),
+        response(200, pets[1:], Link='</v1/pets?cursor=b>; rel="next"'),
+    ]
+    with odd_service(*pages) as service:
+        arguments = ("pets", "list", "--limit", 3, "--cursor", "z")
+        found = Shop(service.url, "a-key").ask(*arguments)
+        targets = [asked.target for asked in service.asked]
+    assert found == pets
+    assert targets == ["/v1/pets?limit=3&cursor=z", "/v1/pets?limit=2&cursor=a"]
+
+
+def test_a_failure_is_the_error_of_the_service_or_has_no_code(
+    admin_shop: Shop, command: Command
+) -> None:
+    with odd_service(error(409, "pet_reserved", "pet 7 is reserved")) as service:
+        reserved = Shop(service.url, "a-key")("pets", "delete", 7, "--json")
+    missing = admin_shop("keys", "show", 2**60, "--json")
+    misused = command("pets", "list", "--json", "--limit", "0")
+    for failed, exit_code, code, message, status in (
+        (reserved, 4, "pet_reserved", "pet 7 is reserved", 409),
+        (missing, 3, "not_found", f"there is no key {2**60}", 404),
+        (misused, 2, None, "Invalid value for '--limit': 0 is not in the range 1<=x<=100.", None),
+    ):
+        assert (failed.exit_code, failed.stdout) == (exit_code, "")
+        failure = {"code": code, "message": message, "status": status}
+        assert json.loads(failed.stderr.splitlines()[-1]) == failure

@@ -30,33 +30,35 @@ def test_characters_the_output_cannot_encode_are_escaped(monkeypatch: pytest.Mon
     assert printable("Knödel 日") == r"Kn\xf6del \u65e5"
 
 
-def test_a_table_shows_names_and_interprets_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table([{"id": "1", "name": "[red]Rex[/] :dog: \x1b[31m"}])
-    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert lines == ["id  name", r"1   [red]Rex[/] :dog: \x1b[31m"]
-
-
-def test_outside_a_terminal_lines_are_not_wrapped(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table([{"name": "n" * 255, "description": "d" * 1000}])
-    assert capsys.readouterr().out.splitlines()[1].split() == ["n" * 255, "d" * 1000]
-
-
 @pytest.mark.parametrize(
-    ("count", "shown"), [(0, "0 rows"), (1, "1 row"), (2, "2 rows"), (2000, "2,000 rows")]
+    ("rows", "lines"),
+    [
+        (
+            [{"id": "1", "name": "[red]Rex[/] :dog: \x1b[31m"}],
+            ["id  name", r"1   [red]Rex[/] :dog: \x1b[31m"],
+        ),
+        # Outside a terminal, lines are not wrapped.
+        (
+            [{"name": "n" * 255, "remark": "d" * 1000}],
+            [f"name{' ' * 251}  remark", f"{'n' * 255}  {'d' * 1000}"],
+        ),
+        # Columns of wide characters are aligned.
+        (
+            [{"name": "\u65e5\u672ce\u0301", "categoryId": 5}, {"name": "Rex", "categoryId": None}],
+            ["name   category", "\u65e5\u672ce\u0301  5", "Rex    -"],
+        ),
+    ],
 )
-def test_a_count_has_a_singular_or_plural_noun(count: int, shown: str) -> None:
-    assert counted(count, "row") == shown
+def test_a_table_shows_names_as_they_are_in_aligned_columns(
+    capsys: pytest.CaptureFixture[str], rows: list[dict[str, object]], lines: list[str]
+) -> None:
+    print_table(rows)
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == lines
 
 
-def test_columns_of_wide_characters_are_aligned(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table(
-        [{"name": "\u65e5\u672ce\u0301", "categoryId": 5}, {"name": "Rex", "categoryId": None}]
-    )
-    assert capsys.readouterr().out.splitlines() == [
-        "name   category",
-        "\u65e5\u672ce\u0301  5",
-        "Rex    -",
-    ]
+def test_a_count_has_a_singular_or_plural_noun() -> None:
+    said = [counted(count, "row") for count in (0, 1, 2, 2000)]
+    assert said == ["0 rows", "1 row", "2 rows", "2,000 rows"]
 
 
 def test_a_resource_has_a_line_for_each_member_and_a_table_for_each_list(

@@ -6,16 +6,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import apsw
 import pytest
 
 from support.command import Command
+from support.full_stores import query
 from support.odd_service import error, odd_service
 from support.process import ServerProcess
 from support.shop import Shop
+from support.stores import locked
 from support.waiting import within
 
 LISTS = [("keys", "list"), ("people", "list"), ("webhooks", "list"), ("deprecations",)]
@@ -58,16 +59,13 @@ def test_an_invalid_key_is_not_sent_and_the_way_out_is_named() -> None:
         ("sqlite:///{folder}/none/petstore.db", "there is no folder {folder}/none"),
         ("sqlite:///{folder}/other.db", "the database was made by another program"),
         ("sqlite:///{folder}/text.db", "is not a database"),
-        ("postgresql://petstore@127.0.0.1:1/petstore", "Connect call failed"),
     ],
-    ids=["no folder", "another program", "no database", "PostgreSQL out of reach"],
 )
 @pytest.mark.parametrize("arguments", [("list",), ("create", "--name", "app", "--plan", "free")])
 def test_a_database_that_cannot_be_used_is_reported(
     command: Command, tmp_path: Path, address: str, reason: str, arguments: tuple[str, ...]
 ) -> None:
-    with closing(apsw.Connection(str(tmp_path / "other.db"))) as connection:
-        connection.execute("CREATE TABLE books (id INTEGER)")
+    query(f"sqlite:///{tmp_path}/other.db", "CREATE TABLE books (id INTEGER)")
     (tmp_path / "text.db").write_text("No database. " * 100)
     address = address.format(folder=tmp_path)
     words = command.fail("keys", *arguments, "--database", address, status=1)
@@ -75,24 +73,22 @@ def test_a_database_that_cannot_be_used_is_reported(
 
 
 @contextmanager
-def waiting_command(command: Command) -> Iterator[subprocess.Popen[str]]:
-    """Give a command whose thread waits for a database that another process has locked."""
-    command.make_store()
-    with closing(apsw.Connection(str(command.database))) as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        program = (sys.executable, "-m", "petstore", "keys", "create", "--name", "a")
-        with subprocess.Popen(
-            [*program, "--plan", "free"],
-            env={**os.environ, "PETSTORE_DATABASE": command.url},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as process:
-            yield process
+def creating_key(database: str) -> Iterator[subprocess.Popen[str]]:
+    """Give a process that creates a key."""
+    program = (sys.executable, "-m", "petstore", "keys", "create", "--name", "a", "--plan", "free")
+    with subprocess.Popen(
+        program,
+        env={**os.environ, "PETSTORE_DATABASE": database},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield process
 
 
 def test_an_interrupted_command_ends_quietly_and_changes_nothing(command: Command) -> None:
-    with waiting_command(command) as process:
+    command.make_store()
+    with locked(command.database), creating_key(command.url) as process:
         assert within(30, lambda: len([*Path(f"/proc/{process.pid}/task").iterdir()]) > 1)
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=30)
@@ -101,7 +97,8 @@ def test_an_interrupted_command_ends_quietly_and_changes_nothing(command: Comman
 
 
 def test_a_locked_database_is_reported(command: Command) -> None:
-    with waiting_command(command) as process:
+    command.make_store()
+    with locked(command.database), creating_key(command.url) as process:
         stdout, stderr = process.communicate(timeout=60)
     assert (process.returncode, stdout) == (6, "")
     # Whichever of two waits ends first words the reason: the lock's, or the caller's.
@@ -113,19 +110,9 @@ def test_a_locked_database_is_reported(command: Command) -> None:
 
 
 def test_commands_at_once_beside_a_service_lose_nothing(server: ServerProcess) -> None:
-    beside = Shop.on_database(server.database)
-    program = (sys.executable, "-m", "petstore", "keys", "create", "--plan", "free", "--name")
-    started = [
-        subprocess.Popen(
-            [*program, f"at once {number}"],
-            env={**os.environ, **beside.environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(4)
-    ]
-    tokens = {process.communicate(timeout=60)[0] for process in started}
-    assert len(tokens) == 4
-    names = [key["name"] for key in beside.ask("keys", "list", "--all")]
-    assert {f"at once {number}" for number in range(4)} <= {*names}
+    keys = Shop.on_database(server.database)
+    before = len(keys.ask("keys", "list", "--all"))
+    with ExitStack() as opened:
+        started = [opened.enter_context(creating_key(server.database)) for _ in range(4)]
+        assert len({process.communicate(timeout=60)[0] for process in started}) == 4
+    assert len(keys.ask("keys", "list", "--all")) == before + 4

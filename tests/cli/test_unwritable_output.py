@@ -30,20 +30,6 @@ def unwritable(reason: str) -> Iterator[int]:
         os.close(descriptor)
 
 
-def petstore(
-    *arguments: str, stdout: int = subprocess.PIPE, stderr: int = subprocess.PIPE, **variables: str
-) -> subprocess.CompletedProcess[str]:
-    """Run the command with buffers, which Python writes once more at its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "petstore", *arguments],
-        env={**os.environ, "PYTHONUNBUFFERED": "", **variables},
-        stdout=stdout,
-        stderr=stderr,
-        text=True,
-        check=False,
-    )
-
-
 def failure_of(output: int, *arguments: str, **variables: str) -> list[str]:
     """Run the command in this process to exit status 1; return the lines of its errors."""
     errors = io.StringIO()
@@ -82,26 +68,35 @@ def test_an_unwritable_secret_is_reported_with_how_to_get_another(
     )
 
 
-def test_a_token_is_printed_even_if_standard_error_is_unwritable(command: Command) -> None:
-    command.make_store()
-    arguments = ("keys", "create", "--name", "app", "--plan", "free")
-    with unwritable(FULL) as errors:
-        ran = petstore(*arguments, stderr=errors, PETSTORE_DATABASE=command.url)
-    assert ran.returncode == 0
-    assert is_token(ran.stdout.strip().encode(), "production")
-
-
 @pytest.mark.parametrize("arguments", [("keys", "list"), ("keys", "list", "--json")])
 def test_output_to_a_full_disk_is_an_error(command: Command, arguments: tuple[str, ...]) -> None:
     command.create_key()
     with unwritable(FULL) as output:
-        failed = failure_of(output, *arguments, PETSTORE_DATABASE=command.url)
-    (line,) = failed
+        (line,) = failure_of(output, *arguments, PETSTORE_DATABASE=command.url)
     assert f"cannot write the output: {FULL}" in line
 
 
-def test_a_closed_pipe_ends_a_command_quietly(command: Command) -> None:
-    command.create_key()
+def test_a_process_ends_quietly_whatever_is_unwritable_and_its_token_is_printed(
+    command: Command,
+) -> None:
+    """Python writes its buffers once more at the end."""
+
+    def run(
+        *arguments: str, stdout: int = subprocess.PIPE, stderr: int = subprocess.PIPE
+    ) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [sys.executable, "-m", "petstore", *arguments],
+            env={**os.environ, "PYTHONUNBUFFERED": "", "PETSTORE_DATABASE": command.url},
+            stdout=stdout,
+            stderr=stderr,
+            check=False,
+        )
+
+    command.make_store()
+    with unwritable(FULL) as errors:
+        created = run("keys", "create", "--name", "app", "--plan", "free", stderr=errors)
+    assert created.returncode == 0
+    assert is_token(created.stdout.strip(), "production")
     with unwritable(CLOSED) as output:
-        ran = petstore("keys", "list", stdout=output, PETSTORE_DATABASE=command.url)
-    assert (ran.returncode, ran.stderr) == (1, "")
+        listed = run("keys", "list", stdout=output)
+    assert (listed.returncode, listed.stderr) == (1, b"")

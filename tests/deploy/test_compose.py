@@ -48,31 +48,35 @@ def test_the_file_matches_the_compose_schema(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", INSTANCES)
-def test_the_settings_of_an_instance_are_valid(name: str) -> None:
-    found = settings(name)
+def test_an_instance_has_valid_settings_and_can_write_only_temporary_files(name: str) -> None:
+    found, instance = settings(name), INSTANCES[name]
     assert (found.host, found.port) == ("0.0.0.0", Settings.port)  # noqa: S104 - in its container
     for address, kind in ((found.database, "postgres"), (found.redis, "valkey")):
         assert re.search(rf"[@/]{kind}:", address)
         assert SERVICES[kind]["image"]
-
-
-@pytest.mark.parametrize("name", INSTANCES)
-def test_an_instance_can_write_only_temporary_files(name: str) -> None:
-    instance = INSTANCES[name]
     assert instance["read_only"]
     assert instance["volumes"] == ["/tmp"]  # noqa: S108 - of the container; on a disk
     assert "tmpfs" not in instance
     assert instance["cap_drop"] == ["ALL"]
     assert "user" not in instance
+    # Each has the same secret of webhooks.
+    (secret,) = COMPOSE["secrets"]
+    assert COMPOSE["secrets"][secret] == {"file": "./webhooks.secret"}
+    assert instance["secrets"] == [secret]
+    assert found.secret_path == Path(f"/run/secrets/{secret}")
 
 
-@pytest.mark.parametrize("name", INSTANCES)
-def test_the_stop_grace_period_exceeds_the_shutdown_timeout(name: str) -> None:
-    found = settings(name)
+def test_the_stop_grace_period_exceeds_the_shutdown_timeout() -> None:
     between_checks = float(re.findall(r"\binter ([0-9]+)s", BALANCER)[0])
-    assert 2 * between_checks < found.drain_timeout
-    assert found.drain_timeout < found.shutdown_timeout - 1
-    assert found.shutdown_timeout < seconds(INSTANCES[name]["stop_grace_period"])
+    for name in INSTANCES:
+        found = settings(name)
+        assert 2 * between_checks < found.drain_timeout < found.shutdown_timeout - 1
+        assert found.shutdown_timeout < seconds(INSTANCES[name]["stop_grace_period"])
+
+
+def test_the_database_accepts_the_connections_of_all_processes() -> None:
+    each = [settings(name) for name in INSTANCES]
+    assert sum(one.workers * one.database_connections for one in each) <= POSTGRES_CONNECTIONS
 
 
 def test_the_balancer_uses_every_ready_instance(server: ServerProcess) -> None:
@@ -116,34 +120,16 @@ def test_only_the_balancer_is_trusted_and_no_other_container_can_get_its_address
     assert [name for name, service in SERVICES.items() if "networks" in service] == ["balancer"]
 
 
-def test_the_database_accepts_the_connections_of_all_processes() -> None:
-    each = [settings(name) for name in INSTANCES]
-    needed = sum(found.workers * found.database_connections for found in each)
-    assert needed <= POSTGRES_CONNECTIONS
-
-
-def test_every_dependency_has_a_health_check() -> None:
+def test_every_dependency_has_a_health_check_and_every_log_is_rotated() -> None:
     image_tells = bool(words_of(image_stages()[-1], "HEALTHCHECK"))
     for service in SERVICES.values():
         for other, wait in service.get("depends_on", {}).items():
             assert wait == {"condition": "service_healthy"}
             assert "healthcheck" in SERVICES[other] or (other in INSTANCES and image_tells)
+        logging = service["logging"]
+        assert (logging["driver"], logging["options"].keys()) == ("local", {"max-size", "max-file"})
     # While the database is created, the server listens only on the socket of its own container.
     assert "--host=127.0.0.1" in SERVICES["postgres"]["healthcheck"]["test"]
-
-
-@pytest.mark.parametrize("name", SERVICES)
-def test_every_log_is_rotated(name: str) -> None:
-    logging = SERVICES[name]["logging"]
-    assert (logging["driver"], logging["options"].keys()) == ("local", {"max-size", "max-file"})
-
-
-def test_every_instance_has_the_same_secret_of_webhooks_in_a_file() -> None:
-    (name,) = COMPOSE["secrets"]
-    assert COMPOSE["secrets"][name] == {"file": "./webhooks.secret"}
-    for instance in INSTANCES:
-        assert INSTANCES[instance]["secrets"] == [name]
-        assert settings(instance).secret_path == Path(f"/run/secrets/{name}")
 
 
 def test_no_secret_is_committed_or_sent_to_the_build_of_the_image() -> None:
@@ -153,18 +139,14 @@ def test_no_secret_is_committed_or_sent_to_the_build_of_the_image() -> None:
     committed = (DEPLOY.parent / ".gitignore").read_text().splitlines()
     for described in (COMPOSE, TLS):
         for secret in described["secrets"].values():
-            file = secret["file"].removeprefix("./")
-            assert file in committed
+            assert secret["file"].removeprefix("./") in committed
+    text = (DEPLOY / "compose.yaml").read_text()
+    for value in re.findall(r"^ +(?:PGPASSWORD|POSTGRES_PASSWORD): (.+)$", text, re.MULTILINE):
+        assert value.startswith("${POSTGRES_PASSWORD:?")
+    assert not re.search(r"://[^/\s]+:[^/\s]+@", text)
 
 
 def test_the_commands_above_the_file_are_those_of_the_page() -> None:
     commands = re.findall(r"^#   (.+)$", (DEPLOY / "compose.yaml").read_text(), re.MULTILINE)
     page = (DEPLOY.parent / "docs/deploying.md").read_text()
     assert f"```sh\ncd deploy\n{chr(10).join(commands)}\n" in page
-
-
-def test_no_file_contains_a_password() -> None:
-    text = (DEPLOY / "compose.yaml").read_text()
-    for value in re.findall(r"^ +(?:PGPASSWORD|POSTGRES_PASSWORD): (.+)$", text, re.MULTILINE):
-        assert value.startswith("${POSTGRES_PASSWORD:?")
-    assert not re.search(r"://[^/\s]+:[^/\s]+@", text)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,20 +21,9 @@ COPIED = (
 )
 
 
-def code_in(package: Path) -> set[str]:
-    return {
-        str(path.relative_to(package.parent))
-        for path in package.rglob("*")
-        if path.is_file() and path.suffix != ".pyc"
-    }
-
-
-CODE = code_in(ROOT / "src/petstore")
-CODE_OF_CLIENT = code_in(ROOT / "clients/python/src/petstore_client")
 NEXT = "99.1.0"
 ENTRY = "### Added\n\n- Something that users notice.\n"
 PASSES = "test:\n\t@touch .git/tested\n\ndocs:\n\t@cp CHANGELOG.md .git/documented\n"
-FAILS = "test:\n\t@false\n"
 
 
 class Repository:
@@ -93,47 +83,51 @@ class Repository:
         )
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Repository:
-    return Repository(tmp_path)
-
-
 # Refusals
 
 
 @pytest.fixture(scope="module")
-def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Repository:
-    """A repository that refusals leave as it is; a test resets what it changes itself."""
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     return Repository(tmp_path_factory.mktemp("unchanged"))
 
 
-@pytest.mark.parametrize("version", ["", "v99.1.0", "99.1", "99.1.0-rc1", "99.01.0"])
-def test_an_invalid_version_is_refused(unchanged: Repository, version: str) -> None:
-    expected = f"VERSION: expected three numbers such as 1.2.0, not {version!r}"
-    assert unchanged.refusal(version) == expected
+@pytest.fixture
+def unchanged(prepared: Repository) -> Iterator[Repository]:
+    """A repository that refusals leave as it is; what a test changes is reset."""
+    begin = prepared.git("rev-parse", "HEAD")
+    yield prepared
+    prepared.git("reset", "--quiet", "--hard", begin)
+    prepared.git("clean", "--quiet", "--force")
 
 
-def test_an_older_version_is_refused(unchanged: Repository) -> None:
-    expected = f"VERSION: expected {__version__}, the version here, or a later one, not"
-    assert unchanged.refusal("0.9.9") == f"{expected} 0.9.9"
+@pytest.mark.parametrize(
+    ("version", "refusal"),
+    [
+        *(
+            (text, f"VERSION: expected three numbers such as 1.2.0, not {text!r}")
+            for text in ("", "v99.1.0", "99.1", "99.1.0-rc1", "99.01.0")
+        ),
+        (
+            "0.9.9",
+            f"VERSION: expected {__version__}, the version here, or a later one, not 0.9.9",
+        ),
+        *((text, f"the tag v{text} is there already") for text in (__version__, "99.2.0")),
+    ],
+)
+def test_a_version_that_cannot_be_released_is_refused(
+    unchanged: Repository, version: str, refusal: str
+) -> None:
+    for tagged in (__version__, "99.2.0"):
+        unchanged.git("tag", "--force", f"v{tagged}")
+    assert unchanged.refusal(version) == refusal
 
 
 def test_a_dirty_tree_is_refused_and_its_changes_are_listed(unchanged: Repository) -> None:
     (unchanged.folder / "README.md").write_text("draft")
     (unchanged.folder / "notes.txt").write_text("mine")
     refusal = unchanged.refusal()
-    unchanged.git("restore", ".")
-    (unchanged.folder / "notes.txt").unlink()
     assert refusal.startswith("the tree is not clean; ")
     assert " M README.md\n?? notes.txt" in refusal
-
-
-@pytest.mark.parametrize("version", [__version__, NEXT])
-def test_a_version_with_an_existing_tag_is_refused(unchanged: Repository, version: str) -> None:
-    unchanged.git("tag", f"v{version}")
-    refusal = unchanged.refusal(version)
-    unchanged.git("tag", "--delete", f"v{version}")
-    assert refusal == f"the tag v{version} is there already"
 
 
 @pytest.mark.parametrize(
@@ -163,27 +157,26 @@ def test_an_incomplete_changelog_is_refused(
 
 
 def test_without_passing_tests_nothing_is_released(unchanged: Repository) -> None:
-    (unchanged.folder / "Makefile").write_text(FAILS)
+    (unchanged.folder / "Makefile").write_text("test:\n\t@false\n")
     unchanged.commit()
-    refusal = unchanged.refusal()
-    unchanged.git("reset", "--quiet", "--hard", "HEAD~1")
-    assert refusal.endswith("make test COVERAGE=1 failed")
-    assert unchanged.git("tag") == ""
+    assert unchanged.refusal().endswith("make test COVERAGE=1 failed")
+    assert f"v{NEXT}" not in unchanged.git("tag")
 
 
-def test_a_failed_build_leaves_the_files_unchanged(repository: Repository) -> None:
-    (repository.folder / "LICENSE").unlink()
-    (repository.folder / "README.md").unlink()
-    repository.commit()
-    assert "hatchling build" in repository.refusal()
+def test_a_failed_build_leaves_the_files_unchanged(unchanged: Repository) -> None:
+    (unchanged.folder / "LICENSE").unlink()
+    (unchanged.folder / "README.md").unlink()
+    unchanged.commit()
+    assert "hatchling build" in unchanged.refusal()
 
 
 # A release
 
 
 def test_a_release_is_tested_committed_tagged_and_has_complete_packages(
-    repository: Repository,
+    tmp_path: Path,
 ) -> None:
+    repository = Repository(tmp_path)
     done = repository.release()
     assert done.returncode == 0, done.stderr
     assert (repository.folder / ".git/tested").exists()
@@ -195,7 +188,6 @@ def test_a_release_is_tested_committed_tagged_and_has_complete_packages(
     assert_has_its_section((repository.folder / "CHANGELOG.md").read_text())
     assert_has_its_section((repository.folder / ".git/documented").read_text())
     assert_hold_the_code_and_nothing_else(repository.folder / "dist")
-    assert_hold_the_code_of_the_client(repository.folder / "dist")
 
 
 def assert_has_its_version(repository: Repository) -> None:
@@ -218,29 +210,28 @@ def assert_has_its_section(changelog: str) -> None:
     assert links[1].endswith(f"/compare/v{__version__}...v{NEXT}")
 
 
-def assert_hold_the_code_and_nothing_else(dist: Path) -> None:
-    with zipfile.ZipFile(dist / f"petstore_service-{NEXT}-py3-none-any.whl") as wheel:
+def names_in(packages: Path, name: str) -> tuple[set[str], set[str]]:
+    """Return the names of the files in the wheel and in the sdist of a package."""
+    with zipfile.ZipFile(packages / f"{name}-{NEXT}-py3-none-any.whl") as wheel:
         in_wheel = set(wheel.namelist())
-    about = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
-    assert in_wheel == CODE | {f"petstore_service-{NEXT}.dist-info/{name}" for name in about}
-    with tarfile.open(dist / f"petstore_service-{NEXT}.tar.gz") as sdist:
-        in_sdist = set(sdist.getnames())
-    about = {"CHANGELOG.md", "LICENSE", "README.md", "pyproject.toml", "PKG-INFO", ".gitignore"}
-    files = about | {f"src/{name}" for name in CODE}
-    assert in_sdist == {f"petstore_service-{NEXT}/{name}" for name in files}
-    needed = ("py.typed", "limits/judge.lua", "databases/migrations/sqlite_0001.sql")
-    assert {f"petstore/{name}" for name in (*needed, "site/files.json")} <= CODE
+    with tarfile.open(packages / f"{name}-{NEXT}.tar.gz") as sdist:
+        return in_wheel, set(sdist.getnames())
 
 
-def assert_hold_the_code_of_the_client(dist: Path) -> None:
-    name = f"petstore_client-{NEXT}"
-    with zipfile.ZipFile(dist / f"{name}-py3-none-any.whl") as wheel:
-        in_wheel = set(wheel.namelist())
-    about = {"METADATA", "WHEEL", "RECORD", "licenses/LICENSE"}
-    assert in_wheel == CODE_OF_CLIENT | {f"{name}.dist-info/{each}" for each in about}
-    with tarfile.open(dist / f"{name}.tar.gz") as sdist:
-        in_sdist = set(sdist.getnames())
-    files = {"LICENSE", "README.md", "pyproject.toml", "PKG-INFO", ".gitignore"}
-    files |= {f"src/{each}" for each in CODE_OF_CLIENT}
-    assert in_sdist == {f"{name}/{each}" for each in files}
-    assert "petstore_client/py.typed" in CODE_OF_CLIENT
+def assert_hold_the_code_and_nothing_else(packages: Path) -> None:
+    about = {"LICENSE", "README.md", "pyproject.toml", "PKG-INFO", ".gitignore"}
+    for name, source, more in (
+        ("petstore_service", ROOT / "src/petstore", {"CHANGELOG.md"}),
+        ("petstore_client", ROOT / "clients/python/src/petstore_client", set()),
+    ):
+        files = [path for path in source.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+        code = {str(path.relative_to(source.parent)) for path in files}
+        in_wheel, in_sdist = names_in(packages, name)
+        scripts = {"entry_points.txt"} if name == "petstore_service" else set()
+        told = {"METADATA", "WHEEL", "RECORD", "licenses/LICENSE"} | scripts
+        assert in_wheel == code | {f"{name}-{NEXT}.dist-info/{each}" for each in told}
+        expected = about | more | {f"src/{each}" for each in code}
+        assert in_sdist == {f"{name}-{NEXT}/{each}" for each in expected}
+        assert f"{source.name}/py.typed" in code
+    needed = ("limits/judge.lua", "databases/migrations/sqlite_0001.sql", "site/files.json")
+    assert [each for each in needed if not (ROOT / "src/petstore" / each).exists()] == []

@@ -34,23 +34,21 @@ def its_settings() -> Settings:
     return settings_of({name: value for name, _, value in pairs if name.startswith("PETSTORE_")})
 
 
-def test_the_settings_are_valid_and_the_database_is_in_a_writable_directory() -> None:
+def test_the_settings_are_valid_and_the_limits_of_the_unit_leave_room_for_them() -> None:
     settings = its_settings()
     state = Path("/var/lib") / value("StateDirectory")
     assert sqlite_path(settings.database).parent == state
     assert value("WorkingDirectory") == str(state)
-
-
-def test_the_stop_timeout_exceeds_the_shutdown_timeout() -> None:
-    settings = its_settings()
     assert settings.shutdown_timeout < int(value("TimeoutStopSec"))
-    assert value("KillMode") == "mixed"
+    assert int(value("LimitNOFILE")) > settings.max_connections
+    assert value("LogRateLimitIntervalSec") == "0"  # for a line of each request
 
 
 def test_it_tells_of_its_start_which_takes_as_long_as_it_takes() -> None:
     assert value("ExecStart").endswith("/bin/petstore serve")
     assert value("Type") == "notify"
     assert value("TimeoutStartSec") == "infinity"
+    assert value("KillMode") == "mixed"
 
 
 def test_it_starts_and_stops_with_its_socket_which_listens_where_the_service_does() -> None:
@@ -94,8 +92,3 @@ def test_the_unit_has_minimal_privileges() -> None:
         assert value(name) == "yes"
     assert values("ReadWritePaths") == []
     assert "TMPDIR=/var/tmp" in values("Environment")  # private, and on a disk
-
-
-def test_the_limits_allow_all_connections_and_all_request_lines() -> None:
-    assert int(value("LimitNOFILE")) > settings_of({}).max_connections
-    assert value("LogRateLimitIntervalSec") == "0"

@@ -2,9 +2,12 @@
 
 import asyncio
 import gc
+import os
 import resource
 import socket
 import struct
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -15,6 +18,7 @@ import pytest
 from petstore.http.messages import Receive, Request, Response
 from petstore.http.server import ConnectionLimits, HttpServer
 from petstore.server.listeners import listen
+from support.process import free_port, is_ready
 from support.raw_socket import ConnectionEnded, RawSocket
 from support.served import Echo, served
 from support.waiting import within
@@ -52,35 +56,6 @@ def test_a_client_waits_until_a_connection_is_free() -> None:
         assert third.read_response().status == 200
         third.close()
         assert fourth.read_response().status == 200
-
-
-def test_repeated_bursts_of_clients_are_all_served() -> None:
-    with served(Echo(), connections=5) as server:
-        for _ in range(5):
-            with ExitStack() as stack:
-                callers = [stack.enter_context(RawSocket(server.port)) for _ in range(5)]
-                for caller in callers:
-                    caller.send(GET)
-                assert [caller.read_response().status for caller in callers] == [200] * 5
-
-
-def test_many_waiting_clients_are_accepted_together() -> None:
-    app = Echo()
-
-    def hold_everything_up() -> bool:
-        time.sleep(0.3)
-        return True
-
-    with served(app) as server, ExitStack() as stack:
-        busy = stack.enter_context(RawSocket(server.port))
-        app.is_free = hold_everything_up
-        busy.send(GET)
-        callers = [stack.enter_context(RawSocket(server.port)) for _ in range(50)]
-        assert busy.read_response().status == 200
-        app.is_free = lambda: True
-        for caller in callers:
-            caller.send(GET)
-        assert [caller.read_response().status for caller in callers] == [200] * 50
 
 
 def test_a_client_that_sends_no_request_is_disconnected() -> None:
@@ -163,16 +138,21 @@ async def test_clients_that_wait_at_a_shared_socket_are_left_to_the_next_server(
         await asyncio.wait_for(serving, 30)
 
 
-def test_clients_that_connect_during_a_stop_are_disconnected() -> None:
-    with served(Echo()) as server, ExitStack() as stack:
-        for _ in range(50):
-            stack.enter_context(RawSocket(server.port))
-        server.stop()
-        assert within(30, lambda: not server.thread.is_alive())
+@pytest.mark.parametrize(
+    "limits", [{"per_address": 2}, {"connections": 8, "per_address": 0}], ids=["two", "a quarter"]
+)
+def test_the_connections_of_an_address_are_limited(
+    caplog: pytest.LogCaptureFixture, limits: dict[str, int]
+) -> None:
+    def responds() -> bool:
+        with RawSocket(server.port) as caller:
+            caller.send(GET)
+            try:
+                return caller.read_response().status == 200
+            except (ConnectionEnded, ConnectionError):
+                return False
 
-
-def test_the_connections_of_an_address_are_limited(caplog: pytest.LogCaptureFixture) -> None:
-    with served(Echo(), per_address=2) as server, ExitStack() as stack:
+    with served(Echo(), **limits) as server, ExitStack() as stack:
         for _ in range(2):
             caller = stack.enter_context(RawSocket(server.port))
             caller.send(GET)
@@ -186,26 +166,8 @@ def test_the_connections_of_an_address_are_limited(caplog: pytest.LogCaptureFixt
         other.sendall(GET)
         assert other.recv(15) == b"HTTP/1.1 200 OK"
         caller.close()
-        assert within(30, lambda: responds(server.port))
+        assert within(30, responds)
     assert caplog.text.count("127.0.0.1 has 2 connections, the maximum") == 1
-
-
-def responds(port: int) -> bool:
-    with RawSocket(port) as caller:
-        caller.send(GET)
-        try:
-            return caller.read_response().status == 200
-        except (ConnectionEnded, ConnectionError):
-            return False
-
-
-def test_one_address_can_have_a_quarter_of_the_connections() -> None:
-    with served(Echo(), connections=8, per_address=0) as server, ExitStack() as stack:
-        for _ in range(2):
-            caller = stack.enter_context(RawSocket(server.port))
-            caller.send(GET)
-            assert caller.read_response().status == 200
-        assert stack.enter_context(RawSocket(server.port)).rest() == b""
 
 
 def test_beyond_the_budget_for_unfinished_headers_the_largest_are_refused() -> None:
@@ -234,7 +196,7 @@ def test_a_client_that_does_not_close_after_its_last_response_does_not_delay_a_s
         assert not server.thread.is_alive()
 
 
-def test_a_request_that_was_sent_before_a_stop_gets_its_response() -> None:
+def test_a_request_that_was_sent_as_the_stop_began_gets_its_response() -> None:
     with served(Echo()) as server, ExitStack() as stack:
         callers = [stack.enter_context(RawSocket(server.port)) for _ in range(60)]
         server.stop()
@@ -243,59 +205,108 @@ def test_a_request_that_was_sent_before_a_stop_gets_its_response() -> None:
         assert [caller.read_response().status for caller in callers] == [200] * 60
 
 
-def test_an_incomplete_request_that_waits_at_a_stop_is_dropped() -> None:
+def test_of_what_waits_at_a_stop_a_request_is_served_and_an_incomplete_one_is_dropped() -> None:
     app, free = Echo(), list[bool]()
     app.is_free = lambda: bool(free)
-    with served(app) as server, RawSocket(server.port) as caller:
+    with (
+        served(app) as server,
+        RawSocket(server.port) as caller,
+        RawSocket(server.port) as half_closed,
+    ):
         caller.send(GET + GET[:10])
-        assert within(30, lambda: len(app.seen) == 1)
+        half_closed.send(GET * 40)
+        assert within(30, lambda: len(app.seen) == 2)
         server.stop()
+        half_closed.finish_sending()
         time.sleep(0.2)
         free.append(True)
+        assert half_closed.read_response().status == 200
         assert caller.read_response().fields["connection"] == "close"
         assert caller.rest() == b""
 
 
-def test_a_request_that_waits_at_a_stop_gets_its_response() -> None:
-    app = Echo()
-    with served(app) as server, RawSocket(server.port) as caller:
-        caller.send(GET * 40)
-        assert within(30, lambda: len(app.seen) > 0)
-        server.stop()
-        caller.finish_sending()
-        assert caller.read_response().status == 200
-
-
-class LongPoll(Echo):
-    """Responds once the client has left, or the test says so."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lost = 0
-
-    def note_loss(self) -> None:
-        self.lost += 1
-        self.is_free = lambda: True
-
-    async def __call__(self, request: Request, receive: Receive) -> Response:
-        request.on_lost = self.note_loss
-        return await super().__call__(request, receive)
-
-
 @pytest.mark.parametrize("leaves", ["closes", "ends its side", "resets"])
 def test_a_disconnect_during_a_long_poll_is_noticed(leaves: str) -> None:
+    lost = list[str]()
+
+    class LongPoll(Echo):
+        async def __call__(self, request: Request, receive: Receive) -> Response:
+            request.on_lost = lambda: lost.append(request.path)
+            return await super().__call__(request, receive)
+
     app = LongPoll()
-    app.is_free = lambda: False
+    app.is_free = lambda: bool(lost)
     with served(app) as server:
         caller = socket.create_connection(("127.0.0.1", server.port), 30)
         caller.sendall(GET)
         assert within(30, lambda: app.seen)
-        assert app.lost == 0
+        assert lost == []
         if leaves == "ends its side":
             caller.shutdown(socket.SHUT_WR)
             assert caller.recv(1) == b""
         elif leaves == "resets":
             caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         caller.close()
-        assert within(30, lambda: app.lost == 1)
+        assert within(30, lambda: lost == ["/"])
         assert within(30, lambda: server.connections == 0)
+
+
+# How many connections the limit of open files allows
+
+
+@pytest.mark.parametrize(
+    ("connections", "room", "files"), [(10, 10, 512), (2000, 2000, 2100), (20_000, 3996, 4096)]
+)
+def test_the_open_file_limit_is_raised_for_connections_or_limits_them(
+    connections: int, room: int, files: int
+) -> None:
+    code = (
+        "from petstore.http.server import room_for; from resource import *;"
+        "setrlimit(RLIMIT_NOFILE, (512, 4096));"
+        f"print(room_for({connections}), *getrlimit(RLIMIT_NOFILE))"
+    )
+    said = subprocess.check_output([sys.executable, "-c", code], text=True)
+    assert said == f"{room} {files} 4096\n"
+
+
+def limited(hard: int, *arguments: str) -> list[str]:
+    """Return a command that runs ``petstore`` with so many open files at most."""
+    program = (sys.executable, "-m", "petstore", *arguments)
+    return ["/bin/sh", "-c", f'ulimit -n {hard} && exec "$@"', "sh", *program]
+
+
+@pytest.mark.parametrize(
+    ("hard", "connections", "minimum"),
+    [(199, 20_000, 200), (109, 10, 110)],
+)
+def test_too_few_open_files_are_refused_before_an_address_is_printed(
+    tmp_path: Path, hard: int, connections: int, minimum: int
+) -> None:
+    refused = subprocess.run(
+        limited(hard, "serve", "--max-connections", str(connections)),
+        cwd=tmp_path,
+        env={**os.environ, "PETSTORE_LOG_FORMAT": "text"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == (
+        f"Error: the limit of open files is {hard}; expected at least {minimum} (ulimit -Hn)\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_service_works_with_the_fewest_open_files_it_accepts(tmp_path: Path) -> None:
+    port = free_port()
+    with subprocess.Popen(
+        limited(110, "serve", "--port", str(port), "--max-connections", "10"),
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        try:
+            assert within(30, lambda: is_ready(f"http://127.0.0.1:{port}"))
+        finally:
+            process.terminate()

@@ -1,19 +1,22 @@
 """Processes that are killed: nothing acknowledged is lost, and nothing half alive stays."""
 
+import asyncio
 import os
 import signal
 import socket
 from pathlib import Path
 
-import apsw
 import httpx
 import pytest
 
 from support.callers import Buyers
+from support.buyers import Buyers, assert_agreement, assert_kept
+from support.callers import Writers
+from support.exploration import DEPTH
 from support.full_stores import query
 from support.other_processes import IdleUser
-from support.process import StartServer, is_ready
-from support.waiting import within
+from support.process import ServerProcess, StartServer, is_ready
+from support.waiting import eventually, within
 
 MANY = 100_000
 
@@ -24,9 +27,9 @@ def stored_ids(folder: Path) -> set[int]:
 
 def saved_count(folder: Path) -> int:
     """Return how many requests of the only key have been saved."""
-    connection = apsw.Connection(str(folder / "petstore.db"))
-    count = connection.execute("SELECT sum(minute_used) FROM rate_limits").get
-    connection.close()
+    ((count,),) = query(
+        f"sqlite:///{folder}/petstore.db", "SELECT sum(minute_used) FROM rate_limits"
+    )
     return count or 0
 
 
@@ -100,3 +103,50 @@ def test_a_service_that_can_no_longer_open_its_database_exits(
     assert server.process.wait(30) == 1
     lines = server.log_lines()
     assert any(line["event"].endswith("file is not a database") for line in lines)
+
+
+def client_of(server: ServerProcess, token: str) -> httpx.AsyncClient:
+    headers = {"Authorization": f"Bearer {token}"}
+    return httpx.AsyncClient(base_url=server.url, headers=headers, timeout=60, trust_env=False)
+
+
+@pytest.mark.anyio
+@pytest.mark.explores
+async def test_hundreds_of_buyers_and_a_power_cut_leave_the_store_consistent(
+    start: StartServer, tmp_path: Path
+) -> None:
+    pets = range(1, 101)
+    server = start("--database-timeout", "30")
+    token = server.issue()
+    async with client_of(server, token) as client:
+        for number in pets:
+            pet = {"name": f"Pet {number}", "categoryId": 1, "status": "available"}
+            assert (await client.post("/v1/pets", json=pet)).json()["id"] == number
+        first = Buyers(client, pets, seed=1)
+        shopping = asyncio.create_task(first.shop(150 * DEPTH))
+        await eventually(lambda: len(first.told) > 30)
+        await asyncio.to_thread(server.kill)
+        await shopping
+    # Every third reservation ends while the service is down.
+    ended = (
+        "UPDATE orders SET reserved_until = placed_at"
+        " WHERE reserved_until IS NOT NULL AND id % 3 = 0 RETURNING id"
+    )
+    lapsed = {order for (order,) in query(f"sqlite:///{tmp_path}/petstore.db", ended)}
+    assert lapsed
+
+    server = start("--database-timeout", "30")
+    async with client_of(server, token) as client:
+        orders = await assert_agreement(client)
+        assert_kept(first, orders, lapsed)
+        assert {orders[order_id]["status"] for order_id in lapsed} == {"cancelled"}
+        second = Buyers(client, pets, seed=2)
+        await second.shop(150 * DEPTH)
+        assert second.codes <= {"pet_not_available"}
+        assert second.asked == {}
+        orders = await assert_agreement(client)
+        assert_kept(first, orders, lapsed)
+        assert_kept(second, orders, set())
+        assert {order["status"] for order in orders.values()} == {
+            *("placed", "approved", "delivered", "cancelled")
+        }

@@ -1,6 +1,7 @@
-"""Restarts while requests come: of instances behind a balancer, and with a socket of systemd."""
+"""Restarts while requests come: behind a balancer, with a socket of systemd, and upgrades."""
 
 import os
+import re
 import signal
 import socket
 import time
@@ -19,6 +20,15 @@ from support.exploration import DEPTH
 from support.full_stores import query
 from support.postgres import PostgresServer
 from support.process import ServerProcess, StartServer, free_port, is_ready
+from support.postgres import PostgresServer, database_name
+from support.process import (
+    ServerProcess,
+    StartServer,
+    free_port,
+    is_ready,
+    petstore,
+    serving,
+)
 from support.raw_socket import RawResponse, RawSocket
 from support.redis_server import redis_server
 from support.waiting import within
@@ -69,7 +79,7 @@ class Load(Callers):
         self._numbers = count()
         super().__init__(self._go_on, _THREADS)
 
-    def go_on(self, requests: int = 10) -> None:
+    def add_more(self, requests: int = 10) -> None:
         """Wait until so many more pets were added."""
         enough = len(self.names) + requests
         assert within(30, lambda: len(self.names) >= enough), self.failures
@@ -148,9 +158,9 @@ def test_rolling_restarts_behind_a_balancer_lose_no_request(
         last.callback(pair.end)
         with Load(pair.newest.url, pair.newest.issue(), partial(Balanced, pair.ports)) as load:
             for _ in range(2 * DEPTH):
-                load.go_on()
+                load.add_more()
                 pair.restart()
-            load.go_on()
+            load.add_more()
         assert load.failures == []
         assert sorted(stored_names(pair.newest)) == sorted(load.names)
 
@@ -163,19 +173,24 @@ def listener() -> Iterator[socket.socket]:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_restarts_with_a_socket_of_systemd_cost_no_request(
+def test_restarts_with_a_socket_of_systemd_cost_no_request_and_apply_changed_settings(
     start: StartServer, listener: socket.socket, workers: int
 ) -> None:
     with redis_server() as redis:
-        options = ("--workers", str(workers), "--redis", redis.url)
+        options = ("--workers", str(workers), "--redis", redis.url, "--drain-timeout", "1")
         server = start(*options, listener=listener)
-        with Load(server.url, server.issue()) as load:
-            for _ in range(3):
-                load.go_on()
-                server.restart()
-            load.go_on()
+        token = server.issue()
+        with Load(server.url, token) as load:
+            load.add_more()
+            server.restart()
+            load.add_more()
+            server.restart(*options, "--max-body-bytes", "1024")
+            load.add_more()
         assert load.failures == []
         assert sorted(stored_names(server)) == sorted(load.names)
+        headers = {"Authorization": f"Bearer {token}"}
+        large = httpx.post(f"{server.url}/v1/pets", headers=headers, content=b" " * 1025)
+        assert large.status_code == 413
         assert server.stop() == 0
 
 
@@ -199,48 +214,28 @@ def test_limits_in_memory_are_exact_across_a_restart(
         assert day["remaining"] == day["limit"] - charged
 
 
-def test_a_restart_applies_a_changed_setting(start: StartServer, listener: socket.socket) -> None:
-    server = start(listener=listener)
-    headers = {"Authorization": f"Bearer {server.issue()}"}
-
-    def add_in_1025_bytes() -> int:
-        body = b'{"name": "Rex", "categoryId": 1}'.ljust(1025)
-        return httpx.post(f"{server.url}/v1/pets", headers=headers, content=body).status_code
-
-    assert add_in_1025_bytes() == 201
-    server.restart("--max-body-bytes", "1024")
-    assert add_in_1025_bytes() == 413
-
-
-def test_the_next_process_accepts_a_connection_without_a_request(
-    start: StartServer, listener: socket.socket
-) -> None:
-    server = start("--drain-timeout", "1", listener=listener)
-    server.process.send_signal(signal.SIGTERM)
-    assert within(30, lambda: is_draining(server))
-    with RawSocket(server.port) as caller:
-        server.restart()
-        caller.send(b"GET /readyz HTTP/1.1\r\nHost: petstore\r\n\r\n")
-        response = caller.read_response()
-    assert (response.status, "connection" in response.fields) == (200, False)
-
-
 def test_a_request_in_progress_is_finished_while_new_ones_wait_for_the_next_process(
     start: StartServer, listener: socket.socket
 ) -> None:
-    server = start("--body-timeout", "60", listener=listener)
+    server = start("--body-timeout", "60", "--drain-timeout", "1", listener=listener)
+    ask = b"GET /readyz HTTP/1.1\r\nHost: petstore\r\n\r\n"
     with RawSocket(server.port) as caller, RawSocket(server.port) as idle:
         caller.begin_post(server.issue())
-        idle.send(b"GET /readyz HTTP/1.1\r\nHost: petstore\r\n\r\n")
+        idle.send(ask)
         assert idle.read_response().status == 200
         server.process.send_signal(signal.SIGTERM)
-        assert idle.rest() == b""  # closed: from now on nothing is accepted
-        with RawSocket(server.port) as late:
-            late.send(b"GET /readyz HTTP/1.1\r\nHost: petstore\r\n\r\n")
-            caller.send(b"no object")
-            assert caller.read_response().status == 400
-            server.restart()
-            assert late.read_response().status == 200
+        assert within(30, lambda: "connection" in get(server, "/healthz").fields)  # it is draining
+        with RawSocket(server.port) as silent:
+            assert idle.rest() == b""  # closed: from now on nothing is accepted
+            with RawSocket(server.port) as late:
+                late.send(ask)
+                caller.send(b"no object")
+                assert caller.read_response().status == 400
+                server.restart()
+                assert late.read_response().status == 200
+            silent.send(ask)  # the next process accepts a connection without a request
+            response = silent.read_response()
+            assert (response.status, "connection" in response.fields) == (200, False)
 
 
 def test_the_socket_of_systemd_wins_over_the_port_and_systemd_is_told_of_start_and_stop(
@@ -263,6 +258,11 @@ def test_the_socket_of_systemd_wins_over_the_port_and_systemd_is_told_of_start_a
     assert [line["event"] for line in others] == ["stop_started", "stopped"]
 
 
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def get(server: ServerProcess, path: str) -> RawResponse:
     """Ask on a connection of its own, faster than a client of httpx is made."""
     with RawSocket(server.port) as caller:
@@ -270,37 +270,21 @@ def get(server: ServerProcess, path: str) -> RawResponse:
         return caller.read_response()
 
 
-def is_draining(server: ServerProcess) -> bool:
-    """Return whether the process that responds is about to be replaced."""
-    return "connection" in get(server, "/healthz").fields
-
-
-def is_refusing(server: ServerProcess) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", server.port)).close()
-    except ConnectionRefusedError:
-        return True
-    return False
-
-
-def status_of(server: ServerProcess, path: str) -> int:
-    return get(server, path).status
-
-
 def test_after_a_stop_signal_the_service_drains_clients_until_the_drain_timeout(
     start: StartServer,
 ) -> None:
     server = start("--drain-timeout", "2")
-    headers = {"Authorization": f"Bearer {server.issue()}"}
-    body = b'{"name": "Rex", "categoryId": 1}'
+    token = server.issue()
     started = time.monotonic()
     with (
-        httpx.Client(base_url=server.url, headers=headers) as kept_alive,
+        httpx.Client(
+            base_url=server.url, headers={"Authorization": f"Bearer {token}"}
+        ) as kept_alive,
         RawSocket(server.port) as late,
     ):
         assert "Connection" not in kept_alive.get("/v1/pets").headers
         server.process.send_signal(signal.SIGTERM)
-        assert within(30, lambda: status_of(server, "/readyz") == 503)
+        assert within(30, lambda: get(server, "/readyz").status == 503)
         added = kept_alive.post("/v1/pets", json={"name": "Bella", "categoryId": 1})
         assert added.status_code == 201
         assert added.headers["Connection"] == "close"
@@ -312,15 +296,65 @@ def test_after_a_stop_signal_the_service_drains_clients_until_the_drain_timeout(
         assert (unready.status_code, unready.json()) == (503, {"status": "stopping"})
         assert kept_alive.get("/healthz").status_code == 200
         # A request that begins late in the drain timeout gets its response.
-        late.send(
-            b"POST /v1/pets HTTP/1.1\r\nHost: petstore\r\nExpect: 100-continue\r\n"
-            + f"Authorization: {headers['Authorization']}\r\n".encode()
-            + b"Content-Length: %d\r\n\r\n" % len(body)
-        )
-        assert late.read_response().status == 100
-        assert within(30, lambda: is_refusing(server))
+        late.begin_post(token)
+        assert within(30, lambda: not listens(server.port))
         assert time.monotonic() - started >= 2
-        late.send(body)
-        assert late.read_response().status == 201
+        late.send(b"no object")
+        assert late.read_response().status == 400
     assert server.stop() == 0
-    assert stored_names(server) == ["Bella", "Rex"]
+    assert stored_names(server) == ["Bella"]
+
+
+# An older version beside a newer schema
+
+MIGRATION = """
+    BEGIN;
+    ALTER TABLE pets ADD COLUMN added_later TEXT;
+    ALTER TABLE orders ADD COLUMN added_later BOOLEAN NOT NULL DEFAULT FALSE;
+    ALTER TABLE api_keys ADD COLUMN added_later TEXT NOT NULL DEFAULT '';
+    ALTER TABLE idempotency_records ADD COLUMN added_later BYTEA;
+    CREATE TABLE made_later (id BIGINT PRIMARY KEY);
+    UPDATE petstore_schema SET version = version + 1;
+    COMMIT;
+"""
+
+
+def use(client: httpx.Client, number: int) -> list[int]:
+    added = client.post(
+        "/pets",
+        json={"name": "Bella", "categoryId": 1, "status": "available"},
+        headers={"Idempotency-Key": f"request-{number}"},
+    )
+    pet_id = added.json()["id"]
+    return [
+        added.status_code,
+        client.get("/pets", params={"status": "available"}).status_code,
+        client.post("/store/orders", json={"petId": pet_id}).status_code,
+        client.patch(f"/pets/{pet_id}", json={"name": "Ada"}).status_code,
+        client.get(f"/pets/{pet_id}").status_code,
+        client.get("/store/orders").status_code,
+        client.get("/usage").status_code,
+    ]
+
+
+def test_a_running_older_service_works_with_a_newer_schema_but_does_not_start(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    url, works = postgres.new_store(), [201, 200, 201, 200, 200, 200, 200]
+    with serving(tmp_path, database=url) as old:
+        headers = {"Authorization": f"Bearer {old.issue()}"}
+        with httpx.Client(base_url=f"{old.url}/v1", headers=headers) as client:
+            assert use(client, 1) == works
+            postgres.sql(MIGRATION, database_name(url))
+            assert use(client, 2) == works
+        before = old.worker
+        os.kill(before, signal.SIGKILL)  # the next worker is one of the old version, too
+        assert within(30, lambda: before not in old.workers() and is_ready(old.url))
+        with httpx.Client(base_url=f"{old.url}/v1", headers=headers) as client:
+            assert use(client, 3) == works
+        options = ("--port", str(free_port()), "--database", url)
+        started = petstore("serve", *options, cwd=tmp_path)
+    assert started.returncode == 1
+    page = (Path(__file__).parents[2] / "docs/upgrading.md").read_text()
+    last = started.stderr.splitlines()[-1]
+    assert re.sub("[0-9]+", "N", last) in re.sub("[0-9]+", "N", page)

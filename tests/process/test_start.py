@@ -1,4 +1,4 @@
-"""The start of the service."""
+"""The start and the stop of the service."""
 
 import os
 import signal
@@ -12,55 +12,26 @@ import httpx
 import pytest
 
 from petstore.cli.serve import announce
-from petstore.databases.sqlite import SqliteStore
-from petstore.server.listeners import listen
 from petstore.settings import Settings
-from support.process import UNREACHABLE, ServerProcess, StartServer, free_port
+from support.process import ServerProcess, StartServer
+from support.raw_socket import RawSocket
+from support.redis_server import redis_server
 from support.stores import leave_half_written, locked
 from support.waiting import within
 
-INTERRUPTED_IN_A_FINALIZER = f"""
-import gc, io, sys
-from petstore.cli.main import main
 
-{UNREACHABLE}
-
-class Terminal(io.StringIO):
-    def flush(self):
-        Unreachable()
-        gc.collect()
-
-
-sys.stdout = Terminal()
-main(["serve", "--port", sys.argv[1]], "petstore")
-"""
-
-
-def test_two_services_can_start_at_once_on_a_new_database(
-    tmp_path: Path,
-) -> None:
+def test_two_services_can_start_at_once_on_a_new_database(tmp_path: Path) -> None:
     servers = [ServerProcess(tmp_path) for _ in range(2)]
     try:
         for server in servers:
             server.wait_until_ready()
         headers = {"Authorization": f"Bearer {servers[0].issue()}"}
         new = {"name": "Rex", "categoryId": 1}
-        ids = [
-            httpx.post(f"{server.url}/v1/pets", headers=headers, json=new).json()["id"]
-            for server in servers
-        ]
+        added = [httpx.post(f"{each.url}/v1/pets", headers=headers, json=new) for each in servers]
     finally:
         statuses = [server.stop() for server in servers]
-    assert ids == [1, 2]
+    assert [response.json()["id"] for response in added] == [1, 2]
     assert statuses == [0, 0]
-
-
-def test_a_service_starts_on_a_store_that_was_half_made(tmp_path: Path, start: StartServer) -> None:
-    leave_half_written(tmp_path / "petstore.db")
-    server = start()
-    headers = {"Authorization": f"Bearer {server.issue()}"}
-    assert httpx.get(f"{server.url}/v1/categories", headers=headers).json() == []
-    assert server.stop() == 0
 
 
 def test_settings_from_the_environment_apply_and_only_addresses_are_printed(
@@ -82,6 +53,11 @@ def test_settings_from_the_environment_apply_and_only_addresses_are_printed(
     assert [line for line in server.log_lines() if line["level"] == "warning"] == []
 
 
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def test_sighup_changes_nothing_from_the_first_moments_on(tmp_path: Path) -> None:
     with locked(tmp_path / "petstore.db"):  # so the start waits to make the tables
         server = ServerProcess(tmp_path)
@@ -96,19 +72,16 @@ def test_sighup_changes_nothing_from_the_first_moments_on(tmp_path: Path) -> Non
     assert server.stop() == 0
 
 
-def listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
 @pytest.mark.parametrize("mode", [0o640, 0o604])
 def test_a_database_that_others_can_read_causes_a_warning(
     start: StartServer, tmp_path: Path, mode: int
 ) -> None:
     database = tmp_path / "petstore.db"
-    SqliteStore(database).migrate()
+    leave_half_written(database)  # a store that was half made can be used, too
     database.chmod(mode)
     server = start()
+    headers = {"Authorization": f"Bearer {server.issue()}"}
+    assert httpx.get(f"{server.url}/v1/categories", headers=headers).json() == []
     assert server.stop() == 0
     warnings = [line["event"] for line in server.log_lines() if line["level"] == "warning"]
     expected = (
@@ -119,63 +92,115 @@ def test_a_database_that_others_can_read_causes_a_warning(
     assert database.stat().st_mode & 0o777 == mode
 
 
-def test_an_ipv6_address_is_printed_in_url_form(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_ipv6_address_is_printed_in_url_form(capsys: pytest.CaptureFixture[str]) -> None:
     settings = replace(Settings(), host="::1")
     announce(settings.listening_url, settings, None)
     assert capsys.readouterr().out.startswith("Petstore is at  http://[::1]:8000/v1\n")
 
 
-def test_the_host_may_be_a_name() -> None:
-    port = free_port()
-    with listen("localhost", port):
-        socket.create_connection(("localhost", port)).close()
+ON_ANOTHER_SYSTEM = """
+import os, sys
+from petstore.server import supervisor
+sys.platform = "other"
+supervisor._run_worker(lambda worker_id, _: print("worker", worker_id), 3, None, os.getppid())
+"""
+TUNED = """
+import gc
+from petstore.server.service import tune_garbage_collector
+tune_garbage_collector()
+print(len(gc.get_objects()) < 100, gc.get_freeze_count() > 10_000)
+"""
+STARTED = """
+import gc, os, signal
+from petstore.server.supervisor import READY, Supervisor
+def work(worker_id, link):
+    print(gc.get_freeze_count() > 10_000, flush=True)
+    link.send_bytes(READY)
+    os.kill(os.getppid(), signal.SIGTERM)
+    signal.pause()
+Supervisor([work], 1, 5, lambda: None, "").run()
+"""
 
 
-def test_an_unknown_host_is_refused() -> None:
-    with pytest.raises(OSError, match=r"^cannot listen on nobody\.invalid port 8000: [A-Z]"):
-        listen("nobody.invalid", 8000)
+@pytest.mark.parametrize(
+    ("code", "printed"),
+    [(ON_ANOTHER_SYSTEM, "worker 3\n"), (TUNED, "True True\n"), (STARTED, "True\n")],
+    ids=["no parent death signal", "tuned", "started"],
+)
+def test_a_worker_starts_on_any_system_with_the_program_exempt_from_garbage_collection(
+    code: str, printed: str
+) -> None:
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == printed
 
 
-def test_a_process_starts_on_systems_without_a_parent_death_signal() -> None:
-    code = (
-        "import os, sys; from petstore.server import supervisor; sys.platform = 'other';"
-        "work = lambda worker_id, _: print('worker', worker_id);"
-        "supervisor._run_worker(work, 3, None, os.getppid())"
-    )
-    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "worker 3\n"
+# Stop: what is under way is finished, nothing new is taken, nothing is lost
+
+UNHURRIED = ("--header-timeout", "60", "--shutdown-timeout", "60")
+"""What waits for one of these does not stop within the 30 seconds that a test waits."""
 
 
-def test_garbage_collection_skips_the_objects_of_the_program() -> None:
-    code = (
-        "import gc; from petstore.server.service import tune_garbage_collector as tune; tune();"
-        "print(len(gc.get_objects()) < 100, gc.get_freeze_count() > 10_000)"
-    )
-    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "True True\n"
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_running_requests_get_responses_and_new_ones_are_refused(
+    start: StartServer, tmp_path: Path, number: signal.Signals
+) -> None:
+    server = start(*UNHURRIED)
+    token = server.issue()
+    with (
+        RawSocket(server.port) as caller,
+        RawSocket(server.port),
+        RawSocket(server.port) as half,
+        RawSocket(server.port) as kept_alive,
+    ):
+        half.send(b"GET /v1")
+        kept_alive.send(b"GET /healthz HTTP/1.1\r\nHost: petstore\r\n\r\n")
+        assert kept_alive.read_response().status == 200
+        caller.begin_post(token)
+        caller.send(b"no ob")
+        server.process.send_signal(number)
+        assert within(30, lambda: not listens(server.port))
+        caller.send(b"ject")
+        assert caller.read_response().status == 400
+        # Connections that are idle, or in the middle of a head, do not delay the stop.
+        assert server.process.wait(30) == 0
+    assert not list(tmp_path.glob("*-wal"))
+    requests = [line for line in server.log_lines() if line["event"] == "request"]
+    assert requests[-1]["status"] == 400
 
 
-def test_a_worker_begins_with_the_program_exempt_from_garbage_collection() -> None:
-    code = (
-        "import gc, os, signal\n"
-        "from petstore.server.supervisor import READY, Supervisor\n"
-        "def work(worker_id, link):\n"
-        "    print(gc.get_freeze_count() > 10_000, flush=True)\n"
-        "    link.send_bytes(READY)\n"
-        "    os.kill(os.getppid(), signal.SIGTERM)\n"
-        "    signal.pause()\n"
-        "Supervisor([work], 1, 5, lambda: None, '').run()\n"
-    )
-    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "True\n"
+def test_a_body_that_never_arrives_is_abandoned(start: StartServer) -> None:
+    server = start("--body-timeout", "1", "--drain-timeout", "0.3")
+    with RawSocket(server.port) as caller:
+        caller.begin_post(server.issue())
+        assert server.stop() == 0
+        assert caller.read_response().status == 408
 
 
-def test_ctrl_c_while_the_address_is_printed_ends_the_service(tmp_path: Path) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED_IN_A_FINALIZER, str(free_port())],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    assert (ended.returncode, ended.stderr) == (-signal.SIGINT, "")
+def test_a_request_beyond_the_shutdown_timeout_is_cut_off(
+    start: StartServer, tmp_path: Path
+) -> None:
+    server = start("--shutdown-timeout", "3", "--drain-timeout", "1", "--body-timeout", "60")
+    with RawSocket(server.port) as caller:
+        caller.begin_post(server.issue())
+        assert server.stop() == 0
+        assert caller.rest() == b""
+    assert not list(tmp_path.glob("*-wal"))
+    assert any("cut off" in line["event"] for line in server.log_lines())
+
+
+def test_a_stop_signal_during_the_start_takes_effect(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path, *UNHURRIED)
+    assert server.process.stdout is not None
+    server.process.stdout.readline()
+    assert server.stop() in {0, -signal.SIGTERM}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_ctrl_c_in_a_terminal_stops_every_process_at_once(
+    start: StartServer, tmp_path: Path, number: signal.Signals
+) -> None:
+    with redis_server() as redis:
+        server = start("--workers", "2", "--redis", redis.url, *UNHURRIED)
+        os.killpg(server.process.pid, number)
+        assert server.process.wait(30) == 0
+    assert not list(tmp_path.glob("*-wal"))
+    assert not [line for line in server.log_lines() if line["level"] == "error"]

@@ -1,4 +1,4 @@
-"""``deploy/haproxy``: the contract holds behind it, for every response, with TLS and without."""
+"""HAProxy of ``deploy/`` and nginx of the guide: the service holds its contract behind them."""
 
 import json
 import re
@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from petstore.console.console import PAGES
 from petstore_client import Client
 from petstore_client.errors import ServiceUnavailable
 from support.odd_service import SILENCE, odd_service
@@ -18,11 +19,14 @@ from support.postgres import PostgresServer, postgres_server
 from support.process import ServerProcess, serving
 from support.programs import needs
 from support.proxies import (
+    GUIDE,
     HAPROXY,
+    NGINX,
     SHIPPED,
     HaProxy,
     haproxy,
     haproxy_version,
+    nginx,
     statuses_beside_a_stranger,
 )
 from support.raw_socket import RawSocket
@@ -32,8 +36,6 @@ from support.waiting import within
 ERRORS = {int(path.stem): path for path in SHIPPED.glob("errors/*.http")}
 CONFIG = (SHIPPED / "haproxy.cfg").read_text()
 EXPLAINED = SHIPPED.parent.parent / "docs/errors.md"
-
-SERVED = [200, 200, 201, 201] * 9
 
 runs_haproxy = pytest.mark.skipif(HAPROXY is None, reason=needs("haproxy"))
 
@@ -101,20 +103,15 @@ def plain(tmp_path_factory: pytest.TempPathFactory, service: ServerProcess) -> I
         yield balancer
 
 
-@pytest.fixture
-def client(plain: HaProxy, token: str) -> Iterator[httpx.Client]:
-    headers = {"Authorization": f"Bearer {token}"}
-    with httpx.Client(base_url=f"{plain.url}/v1", headers=headers) as client:
-        yield client
-
-
 @runs_haproxy
 def test_without_postgresql_the_balancer_responds_like_the_service(
-    database: PostgresServer, plain: HaProxy, client: httpx.Client, token: str
+    database: PostgresServer, plain: HaProxy, token: str
 ) -> None:
+    pets, key = f"{plain.url}/v1/pets", {"Authorization": f"Bearer {token}"}
+
     def is_of_the_balancer() -> bool:
         """Tell who responds: as long as an instance counts as ready, the service does."""
-        response = client.get("/pets", headers={"X-Request-Id": "mine"})
+        response = httpx.get(pets, headers=key | {"X-Request-Id": "mine"})
         assert (response.status_code, response.json()["code"]) == (503, "service_unavailable")
         assert response.headers["Content-Type"] == "application/json"
         assert response.headers["Retry-After"] == "1"
@@ -124,7 +121,7 @@ def test_without_postgresql_the_balancer_responds_like_the_service(
     database.stop()
     try:
         assert within(30, is_of_the_balancer)
-        response = client.get("/pets")
+        response = httpx.get(pets, headers=key)
         assert_is_error(503, response.headers, response.text)
         logged = f" {response.headers['X-Request-Id']} GET /v1/pets 503 "
         assert within(30, lambda: logged in plain.log.read_text())
@@ -140,37 +137,53 @@ def test_without_postgresql_the_balancer_responds_like_the_service(
         assert min(slept) >= 1
     finally:
         database.start()
-    assert within(30, lambda: client.get("/pets").status_code == 200)
+    assert within(30, lambda: httpx.get(pets, headers=key).status_code == 200)
 
 
 @runs_haproxy
 def test_no_client_can_disrupt_the_connections_that_haproxy_shares(
     plain: HaProxy, token: str
 ) -> None:
-    assert statuses_beside_a_stranger(plain.url, token, instances=2) == SERVED
+    expected = [200, 200, 201, 201] * 9
+    assert statuses_beside_a_stranger(plain.url, token, instances=2) == expected
+
+
+@pytest.mark.skipif(NGINX is None, reason=needs("nginx"))
+def test_no_client_can_disrupt_the_connections_that_nginx_shares(
+    tmp_path: Path, service: ServerProcess, token: str
+) -> None:
+    with nginx(tmp_path, service.port) as url:
+        assert statuses_beside_a_stranger(url, token) == [200, 201] * 9
+
+
+def test_nginx_passes_every_form_that_the_console_takes() -> None:
+    (mebibytes,) = re.findall(r"client_max_body_size (\d+)m;", GUIDE.read_text("utf-8"))
+    assert int(mebibytes) * 2**20 > max(page.max_bytes for page in PAGES)
 
 
 @runs_haproxy
-def test_a_request_keeps_its_id_from_the_client_to_the_log(
-    service: ServerProcess, client: httpx.Client
+def test_requests_keep_their_ids_and_refusals_of_the_service_pass(
+    service: ServerProcess, plain: HaProxy, token: str
 ) -> None:
-    given = [
-        client.get("/pets", headers={"X-Request-Id": sent}).headers["X-Request-Id"]
-        for sent in ("my-own", "not valid")
-    ]
+    headers = {"Authorization": f"Bearer {token}"}
+    with httpx.Client(base_url=f"{plain.url}/v1", headers=headers) as client:
+        given = [
+            client.get("/pets", headers={"X-Request-Id": sent}).headers["X-Request-Id"]
+            for sent in ("my-own", "not valid")
+        ]
+        refused = [
+            client.post("/pets", content=b" " * 1_000_000),
+            client.get("/pets", params={"name": "x" * 9_000}),
+            client.get("/pets", headers={f"X-{number}": "" for number in range(200)}),
+        ]
     assert given[0] == "my-own"
     assert re.fullmatch("[0-9a-f-]{36}", given[1])
     assert within(30, lambda: set(given) <= {line.get("request") for line in service.log_lines()})
-
-
-@runs_haproxy
-def test_the_service_refuses_requests_that_are_too_large(client: httpx.Client) -> None:
-    too_large = client.post("/pets", content=b" " * 1_000_000)
-    assert (too_large.status_code, too_large.json()["code"]) == (413, "content_too_large")
-    long_target = client.get("/pets", params={"name": "x" * 9_000})
-    assert (long_target.status_code, long_target.json()["code"]) == (414, "uri_too_long")
-    many_fields = client.get("/pets", headers={f"X-{number}": "" for number in range(200)})
-    assert (many_fields.status_code, many_fields.json()["code"]) == (431, "header_fields_too_large")
+    assert [(each.status_code, each.json()["code"]) for each in refused] == [
+        (413, "content_too_large"),
+        (414, "uri_too_long"),
+        (431, "header_fields_too_large"),
+    ]
 
 
 @runs_haproxy
@@ -226,72 +239,41 @@ def test_invalid_http_gets_the_error_body(plain: HaProxy, message: bytes, status
 # TLS
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("certificate")
-    certificate, key = self_signed_certificate(folder)
-    both = folder / "both.pem"
-    both.write_text(certificate.read_text() + key.read_text())
-    return both
-
-
-@pytest.fixture(scope="module")
-def secure(
-    tmp_path_factory: pytest.TempPathFactory, service: ServerProcess, certificate: Path
-) -> Iterator[HaProxy]:
-    with haproxy(tmp_path_factory.mktemp("haproxy"), service.port, certificate) as balancer:
-        yield balancer
-
-
-def curl(certificate: Path, *arguments: str) -> str:
-    """Return what curl prints; it believes the test's certificate and no other."""
-    program = shutil.which("curl")
-    if program is None:
-        pytest.skip(needs("curl"))
-    trusted = certificate.with_name("certificate.pem")
-    command = [program, "--silent", "--show-error", "--cacert", str(trusted), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
-
-
 @runs_haproxy
-def test_with_a_certificate_clients_use_persistent_http_2_connections(
-    secure: HaProxy, certificate: Path, token: str
+def test_with_a_certificate_clients_use_https_and_cannot_forge_their_addresses(
+    tmp_path: Path, service: ServerProcess, token: str
 ) -> None:
-    url = f"https://127.0.0.1:{secure.port}/v1/pets?categoryId=-1"
-    told = curl(
-        *(certificate, "--http2", "--header", f"Authorization: Bearer {token}"),
-        *("--write-out", " %{http_version} %{http_code} %{num_connects}\n", url, url),
-    )
-    assert told.splitlines() == ["[] 2 200 1", "[] 2 200 0"]
+    certificate, key = self_signed_certificate(tmp_path)
+    both = tmp_path / "both.pem"
+    both.write_text(certificate.read_text() + key.read_text())
+    context = ssl.create_default_context(cafile=certificate)
 
-
-@runs_haproxy
-def test_with_a_certificate_http_1_clients_are_served(secure: HaProxy, certificate: Path) -> None:
-    context = ssl.create_default_context(cafile=certificate.with_name("certificate.pem"))
-    with httpx.Client(base_url=f"https://127.0.0.1:{secure.port}", verify=context) as client:
-        assert within(30, lambda: client.get("/readyz").status_code == 200)
-        response = client.get("/v1/pets")
-    assert response.json()["code"] == "missing_api_key"
-    assert response.headers["Strict-Transport-Security"] == "max-age=31536000"
-
-
-@runs_haproxy
-def test_with_a_certificate_plain_http_gets_no_response(secure: HaProxy) -> None:
-    with pytest.raises(httpx.RemoteProtocolError):
-        httpx.get(f"{secure.url}/v1/pets")
-
-
-@runs_haproxy
-def test_a_client_cannot_forge_its_forwarded_address(secure: HaProxy, certificate: Path) -> None:
-    context = ssl.create_default_context(cafile=certificate.with_name("certificate.pem"))
-
-    def remaining(address: str, **fields: str) -> int:
-        """Send a request from an address; return what it has left without a key."""
+    def pets(address: str, **fields: str) -> httpx.Response:
+        """List pets without a key from an address."""
         transport = httpx.HTTPTransport(verify=context, local_address=address)
         with httpx.Client(transport=transport) as client:
-            response = client.get(f"https://127.0.0.1:{secure.port}/v1/pets", headers=fields)
-        return int(response.headers["X-RateLimit-Remaining"])
+            return client.get(f"https://127.0.0.1:{secure.port}/v1/pets", headers=fields)
 
-    first = remaining("127.0.0.2")
-    assert remaining("127.0.0.2", **{"X-Forwarded-For": "203.0.113.9"}) == first - 1
-    assert remaining("127.0.0.3") == first
+    def remaining(address: str, **fields: str) -> int:
+        return int(pets(address, **fields).headers["X-RateLimit-Remaining"])
+
+    with haproxy(tmp_path / "haproxy", service.port, both) as secure:
+        with pytest.raises(httpx.RemoteProtocolError):
+            httpx.get(f"{secure.url}/v1/pets")  # plain HTTP gets no response
+        assert within(30, lambda: pets("127.0.0.1").json()["code"] == "missing_api_key")
+        sent = pets("127.0.0.1").headers
+        assert sent["Strict-Transport-Security"] == "max-age=31536000"
+        first = remaining("127.0.0.2")
+        assert remaining("127.0.0.2", **{"X-Forwarded-For": "203.0.113.9"}) == first - 1
+        assert remaining("127.0.0.3") == first
+        if (curl := shutil.which("curl")) is None:  # httpx speaks no HTTP/2
+            pytest.skip(needs("curl"))
+        url = f"https://127.0.0.1:{secure.port}/v1/pets?categoryId=-1"
+        arguments = ("--silent", "--show-error", "--cacert", certificate, "--http2")
+        printed = ("--write-out", " %{http_version} %{http_code} %{num_connects}\n")
+        told = subprocess.check_output(
+            [curl, *arguments, "--header", f"Authorization: Bearer {token}", *printed, url, url],
+            text=True,
+            timeout=30,
+        )
+        assert told.splitlines() == ["[] 2 200 1", "[] 2 200 0"]
