@@ -9,9 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.callers import Buyers
 from support.buyers import Buyers, assert_agreement, assert_kept
-from support.callers import Writers
+from support.callers import Buyers
 from support.exploration import DEPTH
 from support.full_stores import query
 from support.other_processes import IdleUser

@@ -11,12 +11,12 @@ import httpx
 import pytest
 
 from petstore.keys.model import new_token
-from support.bare_app import MASTER_SECRET
 from support.callers import Buyers
 from support.command import Command
 from support.postgres import PASSWORD, PostgresServer, database_name, postgres_server
 from support.process import ServerProcess, free_port, is_ready, serving
 from support.redis_server import redis_server
+from support.service import MASTER_SECRET
 from support.waiting import within
 
 LONGEST = 20

@@ -18,8 +18,6 @@ import pytest
 from support.callers import Callers
 from support.exploration import DEPTH
 from support.full_stores import query
-from support.postgres import PostgresServer
-from support.process import ServerProcess, StartServer, free_port, is_ready
 from support.postgres import PostgresServer, database_name
 from support.process import (
     ServerProcess,
