@@ -14,7 +14,7 @@ import pytest
 
 from petstore.databases.backups import last_backup
 from petstore.databases.migrations import scripts
-from support.callers import Buyers
+from support.callers import Customers
 from support.command import Command
 from support.full_disk import full_disk
 from support.full_stores import assert_of_one_moment, contents, make_full_store, query
@@ -304,7 +304,7 @@ def test_a_service_in_use_is_not_replaced(start: StartServer, tmp_path: Path) ->
 def test_a_backup_under_load_loses_no_change(start: StartServer, tmp_path: Path) -> None:
     server = start()
     file, restored = str(tmp_path / "backup.db"), Command(tmp_path / "restored.db")
-    with Buyers(server, server.issue()) as buyers:
+    with Customers(server, server.issue()) as buyers:
         assert within(30, lambda: len(buyers.orders) > 20)
         pets_before, orders_before = list(buyers.pets), list(buyers.orders)
         Command(tmp_path / "petstore.db").succeed("backup", file)

@@ -20,7 +20,7 @@ from petstore.events.store import Change
 from petstore.orders.store import cancel_order
 from petstore.pets.model import NewPet
 from petstore.pets.store import get_inventory
-from support.callers import Buyers
+from support.callers import Customers
 from support.changes import create_pet
 from support.full_stores import (
     PETS,
@@ -219,7 +219,7 @@ def test_changes_of_the_source_during_the_copy_are_not_copied(full: str, postgre
 
 def test_a_store_in_use_is_copied_as_of_one_moment(start: StartServer, postgres_url: str) -> None:
     server = start()
-    with Buyers(server, server.issue()) as buyers:
+    with Customers(server, server.issue()) as buyers:
         assert within(30, lambda: len(buyers.orders) > 20)
         pets_before, orders_before = list(buyers.pets), list(buyers.orders)
         made = copy(server.database, postgres_url)

@@ -9,7 +9,7 @@ import apsw
 import httpx
 import pytest
 
-from support.callers import Buyers
+from support.callers import Customers
 from support.full_stores import query
 from support.other_processes import IdleUser
 from support.process import StartServer, is_ready
@@ -35,7 +35,7 @@ def test_a_power_cut_loses_no_acknowledged_write_and_no_saved_count(
 ) -> None:
     server = start()
     token = server.issue("enterprise", "--per-minute", str(MANY))
-    with Buyers(server, token) as buyers:
+    with Customers(server, token) as buyers:
         assert within(30, lambda: saved_count(tmp_path) > 100)
         saved = saved_count(tmp_path)
         server.kill()
@@ -54,7 +54,7 @@ def test_a_service_whose_files_are_deleted_ends_and_loses_no_acknowledged_write(
     server = start(delivers=True)
     token = server.issue("enterprise", "--per-minute", str(MANY))
     lost = tmp_path / f"petstore.db{ending}"
-    with Buyers(server, token) as buyers:
+    with Customers(server, token) as buyers:
         assert within(30, lambda: len(buyers.pets) > 100)
         lost.unlink()
         assert server.process.wait(30) == 1
@@ -70,7 +70,7 @@ def test_a_service_goes_on_while_another_program_reads_a_deleted_wal(
 ) -> None:
     server = start()
     token = server.issue("enterprise", "--per-minute", str(MANY))
-    with Buyers(server, token) as buyers:
+    with Customers(server, token) as buyers:
         with IdleUser(tmp_path / "petstore.db", reads=True):
             before = len(buyers.pets)
             assert within(30, lambda: len(buyers.pets) > before + 100)

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from petstore.keys.model import new_token
-from support.callers import Buyers
+from support.callers import Customers
 from support.command import Command
 from support.postgres import PASSWORD, PostgresServer, database_name, postgres_server
 from support.process import ServerProcess, free_port, is_ready, petstore, serving
@@ -139,7 +139,7 @@ def test_while_postgresql_hangs_a_key_missing_in_redis_is_refused_in_time(
 def test_acknowledged_changes_survive_a_kill_of_postgresql_under_load(
     server: PostgresServer, service: ServerProcess, url: str, token: str
 ) -> None:
-    with Buyers(service, token) as buyers:
+    with Customers(service, token) as buyers:
         for mode in ("immediate", "kill", "immediate"):
             buyers.order_more(20)
             if mode == "kill":
@@ -160,7 +160,7 @@ def test_when_connections_break_reads_succeed_and_acknowledged_changes_survive(
 ) -> None:
     with (
         serving(tmp_path, "--database-timeout", "10", database=url) as service,
-        Buyers(service, service.issue()) as buyers,
+        Customers(service, service.issue()) as buyers,
     ):
         for _ in range(5):
             buyers.order_more(5)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.callers import Buyers
+from support.callers import Customers
 from support.full_stores import query
 from support.process import ServerProcess, StartServer
 from support.raw_socket import RawSocket
@@ -95,7 +95,7 @@ def test_a_request_beyond_the_shutdown_timeout_is_cut_off(
 
 def test_no_acknowledged_write_is_lost(start: StartServer, tmp_path: Path) -> None:
     server = start()
-    with Buyers(server, server.issue()) as buyers:
+    with Customers(server, server.issue()) as buyers:
         assert within(30, lambda: len(buyers.pets) > 100)
         assert server.stop() == 0
     stored = {*stored_ids(tmp_path)}
