@@ -29,7 +29,7 @@ class Callers:
             thread.join()
 
 
-class Buyers(Callers):
+class Customers(Callers):
     """Four threads that add, order and read pets until the block ends or the service is gone.
 
     ``pets`` and ``orders`` are those that were acknowledged. No response, within 20 seconds on a

@@ -3,7 +3,6 @@
 Most of what a command costs is Python that starts and imports. The pages of docs/ have a hundred.
 """
 
-import gc
 import json
 import os
 import select
@@ -15,60 +14,38 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
+from socketserver import BaseRequestHandler, ForkingMixIn, UnixStreamServer
 
 _MAX_CALL = 2**20
-_NEEDED = ("petstore.samples.demo", "petstore.server.service", "petstore_client")
-"""What commands import themselves when they need it."""
+_NEEDED = ("petstore.cli.main", "petstore.samples.demo", "petstore.server.service")
+"""What commands import, some of it when they need it."""
 
 
-def _imitate(call: bytes, files: list[int]) -> list[str]:
-    """Become like the process that wants a command; return the arguments of the command."""
-    wanted = json.loads(call)
-    os.setpgid(0, wanted["group"])
-    os.chdir(wanted["folder"])
-    os.umask(wanted["umask"])
-    os.environ.clear()
-    os.environ.update(wanted["environment"])
-    for number, file in enumerate(files):
-        os.dup2(file, number)
-        os.close(file)
-    arguments: list[str] = wanted["arguments"]
-    return arguments
+class _Command(BaseRequestHandler):
+    def handle(self) -> None:
+        """Become like the process that wants a command, run it, and tell that how it ended."""
+        call, files, _, _ = socket.recv_fds(self.request, _MAX_CALL, 3)
+        wanted = json.loads(call)
+        os.setpgid(0, wanted["group"])
+        os.chdir(wanted["folder"])
+        os.umask(wanted["umask"])
+        os.environ.clear()
+        os.environ.update(wanted["environment"])
+        for number, file in enumerate(files):
+            os.dup2(file, number)
+            os.close(file)
+        try:
+            import_module("petstore.cli.main").main(wanted["arguments"], "petstore")
+        except SystemExit as ended:
+            with suppress(BrokenPipeError):  # nobody reads or waits any more
+                sys.stdout.flush()
+                self.request.send(str(ended.code or 0).encode())
 
 
-def _exit_code(pid: int) -> int:
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    return code if code >= 0 else 128 - code  # as a shell says that a signal ended it
-
-
-def _run(listener: socket.socket) -> None:
-    """Run each command that is wanted, until standard input is closed."""
-    for name in _NEEDED:
-        import_module(name)
-    from petstore.cli.main import main
-
-    gc.freeze()  # a fork that ends takes its memory apart, unless it is frozen
-    running: dict[int, tuple[int, socket.socket]] = {}
-    while True:
-        for ready in select.select([0, listener.fileno(), *running], [], [])[0]:
-            if ready == 0:
-                return
-            if ready in running:
-                pid, caller = running.pop(ready)
-                with suppress(BrokenPipeError):  # nobody waits for it any more
-                    caller.send(str(_exit_code(pid)).encode())
-                caller.close()
-                os.close(ready)
-                continue
-            caller, _ = listener.accept()
-            call, files, _, _ = socket.recv_fds(caller, _MAX_CALL, 3)
-            if (pid := os.fork()) == 0:
-                for each in (listener, caller, *(caller for _, caller in running.values())):
-                    each.close()
-                main(_imitate(call, files), "petstore")
-            running[os.pidfd_open(pid)] = (pid, caller)
-            for file in files:
-                os.close(file)
+class _Forks(ForkingMixIn, UnixStreamServer):
+    socket_type = socket.SOCK_SEQPACKET
+    block_on_close = False
+    timeout = 0.05  # after which it looks for commands that have ended
 
 
 @contextmanager
@@ -78,22 +55,26 @@ def forks(folder: Path, environment: Mapping[str, str]) -> Iterator[Path]:
     ``environment`` has what Python reads when it starts.
     """
     address = folder / "forks"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-        listener.bind(str(address))
-        listener.listen()
-        process = subprocess.Popen(
-            [sys.executable, __file__, str(listener.fileno())],
-            env=environment,
-            stdin=subprocess.PIPE,
-            pass_fds=[listener.fileno()],
-            process_group=0,
-        )
-    try:
-        yield address
-    finally:
-        process.communicate()  # which closes its standard input
+    with subprocess.Popen(
+        [sys.executable, __file__, address],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        process_group=0,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        try:
+            yield address
+        finally:
+            process.communicate()  # which closes its standard input
 
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    _run(socket.socket(fileno=int(sys.argv[1])))
+    for name in _NEEDED:
+        import_module(name)
+    with _Forks(sys.argv[1], _Command) as server:
+        print("ready", flush=True)  # noqa: T201
+        while not select.select([0], [], [], 0)[0]:
+            server.handle_request()

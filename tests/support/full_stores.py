@@ -149,7 +149,7 @@ def contents(database: str) -> dict[str, list[tuple[Any, ...]]]:
 def assert_of_one_moment(
     there: dict[str, list[tuple[Any, ...]]], pets: list[int], orders: list[int]
 ) -> None:
-    """Check contents that were taken under the load of ``Buyers``.
+    """Check contents that were taken under the load of ``Customers``.
 
     The ``pets`` and ``orders`` that were acknowledged before are in them, and every pet agrees
     with its order and with the inventory.
