@@ -20,7 +20,6 @@ from petstore.orders.store import cancel_order
 from petstore.pets.model import NewPet
 from petstore.pets.store import get_inventory
 from petstore.settings import sqlite_path
-from support.callers import Customers
 from support.changes import create_pet
 from support.full_stores import (
     PETS,
@@ -187,21 +186,6 @@ def test_changes_of_the_source_during_the_copy_are_not_copied(full: str, postgre
     assert contents(full)["orders"] == []
 
 
-<<<<<<< HEAD
-=======
-def test_a_store_in_use_is_copied_as_of_one_moment(start: StartServer, postgres_url: str) -> None:
-    server = start()
-    with Customers(server, server.issue()) as buyers:
-        assert within(30, lambda: len(buyers.orders) > 20)
-        pets_before, orders_before = list(buyers.pets), list(buyers.orders)
-        made = copy(server.database, postgres_url)
-        assert made.exit_code == 0, made.output
-        buyers.order_more(1)
-    assert 503 not in buyers.statuses
-    assert_of_one_moment(contents(postgres_url), pets_before, orders_before)
-
-
->>>>>>> t1
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
 def test_an_interrupted_copy_leaves_nothing_and_can_be_run_again(
     full: str, tmp_path: Path, postgres_url: str, end: signal.Signals

@@ -10,9 +10,8 @@ import httpx
 import pytest
 
 from support.buyers import Buyers, assert_agreement, assert_kept
-from support.callers import Buyers as Writers
-from support.exploration import DEPTH
 from support.callers import Customers
+from support.exploration import DEPTH
 from support.full_stores import query
 from support.other_processes import IdleUser
 from support.process import ServerProcess, StartServer, is_ready
@@ -38,11 +37,7 @@ def test_a_power_cut_loses_no_acknowledged_write_and_no_saved_count(
 ) -> None:
     server = start()
     token = server.issue("enterprise", "--per-minute", str(MANY))
-<<<<<<< HEAD
-    with Writers(server, token) as buyers:
-=======
     with Customers(server, token) as buyers:
->>>>>>> t1
         assert within(30, lambda: saved_count(tmp_path) > 100)
         saved = saved_count(tmp_path)
         server.kill()
@@ -61,11 +56,7 @@ def test_a_service_whose_files_are_deleted_ends_and_loses_no_acknowledged_write(
     server = start(delivers=True)
     token = server.issue("enterprise", "--per-minute", str(MANY))
     lost = tmp_path / f"petstore.db{ending}"
-<<<<<<< HEAD
-    with Writers(server, token) as buyers:
-=======
     with Customers(server, token) as buyers:
->>>>>>> t1
         assert within(30, lambda: len(buyers.pets) > 100)
         lost.unlink()
         assert server.process.wait(30) == 1
@@ -81,11 +72,7 @@ def test_a_service_goes_on_while_another_program_reads_a_deleted_wal(
 ) -> None:
     server = start()
     token = server.issue("enterprise", "--per-minute", str(MANY))
-<<<<<<< HEAD
-    with Writers(server, token) as buyers:
-=======
     with Customers(server, token) as buyers:
->>>>>>> t1
         with IdleUser(tmp_path / "petstore.db", reads=True):
             before = len(buyers.pets)
             assert within(30, lambda: len(buyers.pets) > before + 100)

@@ -123,7 +123,6 @@ def test_while_postgresql_hangs_a_key_missing_in_redis_is_refused_in_time(
         assert within(30, lambda: works(client))
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize(
     ("timeout", "faults", "reads"),
     [("0.5", ["immediate", "kill", "immediate"], {200, 503}), ("10", ["cut"] * 5, {200})],
@@ -139,34 +138,7 @@ def test_acknowledged_changes_survive_faults_under_load_and_reads_broken_connect
 ) -> None:
     with (
         serving(tmp_path, "--database-timeout", timeout, database=url) as service,
-        Buyers(service, service.issue()) as buyers,
-=======
-def test_acknowledged_changes_survive_a_kill_of_postgresql_under_load(
-    server: PostgresServer, service: ServerProcess, url: str, token: str
-) -> None:
-    with Customers(service, token) as buyers:
-        for mode in ("immediate", "kill", "immediate"):
-            buyers.order_more(20)
-            if mode == "kill":
-                server.kill()
-            else:
-                server.stop(mode)
-            server.start()
-        buyers.order_more(20)
-    assert set(buyers.statuses) == {201, 503}
-    assert set(buyers.reads) <= {200, 503}
-    assert buyers.without_retry_after == 0
-    assert set(buyers.pets) <= stored_ids(server, url, "pets")
-    assert set(buyers.orders) <= stored_ids(server, url, "orders")
-
-
-def test_when_connections_break_reads_succeed_and_acknowledged_changes_survive(
-    server: PostgresServer, tmp_path: Path, url: str
-) -> None:
-    with (
-        serving(tmp_path, "--database-timeout", "10", database=url) as service,
         Customers(service, service.issue()) as buyers,
->>>>>>> t1
     ):
         for fault in faults:
             buyers.order_more(10)
