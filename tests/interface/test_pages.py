@@ -253,7 +253,7 @@ async def test_two_processes_on_each_database_show_the_same_pages(address: str) 
 
 
 @explored(12)
-@given(limit=st.integers(1, 4), work=st.lists(actions, max_size=12))
+@given(limit=st.integers(1, 4), work=st.lists(actions, max_size=8))
 def test_two_processes_show_every_page_as_one_that_has_just_begun(
     limit: int, work: list[Action]
 ) -> None:
