@@ -149,17 +149,6 @@ async def test_connections_that_are_silent_delay_only_who_reads_there(
     assert all(await asyncio.gather(*waiting))
 
 
-async def test_units_with_different_statements_do_not_wait_for_each_other(
-    store: PostgresStore, postgres: PostgresServer, postgres_url: str
-) -> None:
-    with locked_categories(postgres, postgres_url):
-        waiting = add_categories(store, "Dogs", "Cats", "Birds")
-        await turns()
-        await store.write(add())
-        assert not waiting.done()
-    await waiting
-
-
 async def test_a_unit_that_fails_fails_no_other_of_its_transaction(store: PostgresStore) -> None:
     await store.write(add_category("Dogs"))
     outcomes = await add_categories(store, "Cats", "Fish", "Dogs", "Birds")
@@ -181,17 +170,18 @@ async def test_an_error_of_the_server_fails_each_unit_of_a_transaction_once(
     assert await category_names(store) == set()
 
 
-async def test_a_unit_whose_caller_is_gone_before_it_runs_changes_nothing(
+async def test_units_wait_only_for_the_same_statements_and_run_only_if_their_caller_does_so_too(
     store: PostgresStore, postgres: PostgresServer, postgres_url: str
 ) -> None:
     with locked_categories(postgres, postgres_url):
-        first = add_categories(store, "Dogs", "Fish")
+        waiting = add_categories(store, "Dogs", "Fish")
         await turns()
         gone = asyncio.create_task(store.write(add_category("Cats")))
         await turns()
         gone.cancel()
-        await turns()
-    await first
+        await store.write(add())
+        assert not waiting.done()
+    await waiting
     await store.write(add_category("Birds"))
     assert await category_names(store) == {"Dogs", "Fish", "Birds"}
 
