@@ -41,8 +41,7 @@ ODD_NEWEST = ("", "-", f"x{FIRST}", f"--{FIRST}", f"-{FIRST}\n", f"-{FIRST[:-1]}
     ],
 )
 def test_an_invalid_cursor_is_refused(form: CursorForm[Any], cursor: str) -> None:
-    # Of a name, there are other reasons.
-    with pytest.raises(ValueError, match="" if form is BY_NAME else "^not a cursor$"):
+    with pytest.raises(ValueError, match=r"^not a cursor$|utf-8|base64|padding"):
         form.decode(cursor)
 
 
