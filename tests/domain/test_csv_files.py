@@ -72,11 +72,12 @@ def test_what_is_special_is_escaped_and_a_lone_return_quoted_as_it_is_wanted() -
         *({"id": 7, "name": "=1"}, {"id": "x=1", "more": 7}, {"id": "\ra", "name": "=1"})
     ]
     for is_safe, text in (
-        (True, 'id,name\n7,\'=1\nx=1,\n"\'\ra","\'=1"\n'),
-        (False, 'id,name\n7,=1\nx=1,\n"\ra","=1"\n'),
+        (True, 'id,name\n7,\'=1\nx=1,\n"\'\ra","\'=1"\n7,a\n'),
+        (False, 'id,name\n7,=1\nx=1,\n"\ra","=1"\n7,a\n'),
     ):
         file = io.StringIO(newline="")
         write = csv_writer(file, ["id", "name"], spreadsheet_safe=is_safe)
         for row in rows:
             write(row)
+        cells_writer(file, spreadsheet_safe=is_safe)([7, "a"])
         assert file.getvalue() == text

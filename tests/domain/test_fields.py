@@ -1,15 +1,30 @@
 """Types of fields that several resources share."""
 
+import json
 import re
 import sys
+from typing import Annotated, Any
 
 import msgspec
 import pytest
-from msgspec import UNSET, Struct
-from msgspec.structs import asdict
+from msgspec import UNSET, Struct, UnsetType
 
 from petstore.domain.decoding import decode_json
-from petstore.domain.fields import NO_U0000, NOT_BLANK, PRINTABLE, Int64, Moment, patch_of
+from petstore.domain.fields import (
+    INT64_MAX,
+    INT64_MIN,
+    NO_U0000,
+    NOT_BLANK,
+    PRINTABLE,
+    VISIBLE,
+    Int64,
+    Moment,
+    given_fields,
+    merged,
+    not_blank_text,
+    patch_of,
+    printable_text,
+)
 from petstore.errors import InvalidBody
 
 
@@ -37,6 +52,7 @@ CONTROLS = "\0\t\n\x1b\x7f\x85\x9f\u200e\u2028\u202e\u2066"
             ["x", " a b ", "Großtiere", "مفتاح", "\N{DOG FACE}", "O'Hara\";"],
         ),
         (NO_U0000, ["\0", "a\n\0"], ["", "\n", "a\1"]),
+        (VISIBLE, [" ", "a b", "a\n", "\u2800"], ["", "a", "Großtiere"]),
     ],
 )
 def test_a_pattern_takes_some_texts(pattern: str, refused: list[str], taken: list[str]) -> None:
@@ -46,7 +62,35 @@ def test_a_pattern_takes_some_texts(pattern: str, refused: list[str], taken: lis
 
 class Rabbit(Struct, rename="camel"):
     ear_length: Int64
-    born_at: Moment | None = None
+    name: Annotated[str, not_blank_text(3, "")] = "Bo"
+    tag: Annotated[str, printable_text(3, "")] | UnsetType = UNSET
+    born_at: Moment | UnsetType | None = UNSET
+
+
+@pytest.mark.parametrize(
+    ("field", "refused", "taken", "expected"),
+    [
+        (
+            *("earLength", [INT64_MAX + 1, INT64_MIN - 1, True, "1", 1.5], [2**63 - 1, -(2**63)]),
+            "a whole number from -2^63 to 2^63 - 1",
+        ),
+        ("name", ["", "Bell", " "], ["B", "a\tb"], "1 to 3 characters, not only spaces"),
+        (
+            *("tag", ["", "Bell", "a\tb"], ["B", "a b"]),
+            "1 to 3 printable characters, not only white space",
+        ),
+    ],
+)
+def test_a_refusal_says_what_is_expected(
+    field: str, refused: list[Any], taken: list[Any], expected: str
+) -> None:
+    for value in taken:
+        body = msgspec.json.encode({"earLength": 5, field: value})
+        assert json.loads(msgspec.json.encode(decode_json(body, Rabbit)))[field] == value
+    for value in refused:
+        body = msgspec.json.encode({"earLength": 5, field: value})
+        with pytest.raises(InvalidBody, match=f"^{field}: expected {re.escape(expected)}$"):
+            decode_json(body, Rabbit)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +114,14 @@ def test_a_patch_has_the_checks_of_the_struct_and_its_own_words() -> None:
     with pytest.raises(InvalidBody, match=r"^earLength: expected a whole number"):
         decode_json(b'{"earLength": null}', RabbitPatch)
     patch = decode_json(b'{"bornAt": null}', RabbitPatch)
-    assert asdict(patch) == {"ear_length": UNSET, "born_at": None}
+    assert given_fields(patch) == {"born_at": None}
     assert RabbitPatch.__doc__ == "The fields of a rabbit to change."
     with pytest.raises(AttributeError):
         setattr(patch, "ear_length", 1)  # noqa: B010 - mypy knows no fields of a derived struct
+
+
+def test_a_patch_changes_what_it_names_or_what_is_asked_for() -> None:
+    rabbit = Rabbit(5, born_at=None)
+    patch = decode_json(b'{"earLength": 7, "bornAt": null}', RabbitPatch)
+    assert merged(rabbit, patch) == Rabbit(7)
+    assert merged(rabbit, patch, "ear_length") == Rabbit(7, born_at=None)

@@ -15,7 +15,16 @@ from msgspec import UNSET, UnsetType
 from petstore.domain.decoding import decode_json
 from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.errors import IllegalTransition, InvalidBody
-from petstore.pets.model import NewPet, Pet, PetPatch, PetStatus, patched, status_after
+from petstore.pets.model import (
+    Inventory,
+    NewPet,
+    Pet,
+    PetFilter,
+    PetPatch,
+    PetStatus,
+    patched,
+    status_after,
+)
 
 StatusOrNone: TypeAlias = PetStatus | UnsetType
 
@@ -112,3 +121,19 @@ def test_only_the_named_fields_change(text: bytes, expected: Pet) -> None:
     patch = decode_json(text, PetPatch)
     assert patched(BELLA, patch) == expected
     assert status_after(BELLA, patch) == expected.status
+
+
+@pytest.mark.parametrize(
+    ("filters", "admitted"),
+    [
+        *((PetFilter(), [1, 2]), (PetFilter("available", 7, [9]), [1]), (PetFilter("sold"), [])),
+        *((PetFilter("available", 8), []), (PetFilter(category_id=8), [])),
+        *((PetFilter(has_status=True), [1]), (PetFilter(has_status=False), [2])),
+    ],
+)
+def test_a_filter_admits_by_status_and_category(filters: PetFilter, admitted: list[int]) -> None:
+    assert [pet.id for pet in (BELLA, Pet(2, "Rex", 7)) if filters.admits(pet)] == admitted
+
+
+def test_a_new_inventory_has_zero_for_each_status() -> None:
+    assert Inventory() == Inventory(available=0, pending=0, sold=0)
