@@ -65,9 +65,9 @@ def test_a_store_is_created_neither_by_mistake_nor_through_a_dangling_symlink(
     assert not database.exists()
     database.symlink_to("elsewhere.db")
     serve = ("serve", "--port", str(free_port()))
-    for words in (("keys", "list"), ("keys", "create", *NEW), ("backup", "backup.db"), serve):
-        refused = command.fail(*words, status=1)
-        assert refused == f"{database}: it is a link that leads nowhere"
+    for using in (("keys", "list"), ("keys", "create", *NEW), ("backup", "backup.db"), serve):
+        words = command.fail(*using, status=1)
+        assert words == f"{database}: it is a link that leads nowhere"
     assert [*database.parent.iterdir()] == [database]
 
 

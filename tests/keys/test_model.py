@@ -14,10 +14,13 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 from msgspec.structs import asdict, replace
 
+from petstore.clock import DAY
 from petstore.domain.decoding import decode_json
 from petstore.errors import BeyondOwnRights, InvalidBody
 from petstore.keys.model import (
+    LONGEST_LIFE,
     PREFIXES,
+    ROLES,
     SCOPES,
     Caller,
     Environment,
@@ -28,6 +31,7 @@ from petstore.keys.model import (
     digest,
     is_token,
     new_token,
+    operator,
 )
 from support.cases import case
 from support.exploration import explored
@@ -35,6 +39,34 @@ from support.exploration import explored
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 TOKEN = b"ps_live_0123456789ABCDEFGHIJKLMNOPQRSTUV27v6EQ"
 NOW = 1_000_000
+
+
+def test_each_role_adds_scopes_and_a_new_key_has_those_of_a_clerk() -> None:
+    viewer, clerk = {"pets:read", "orders:read"}, {"pets:write", "orders:write"}
+    scopes = {
+        "viewer": viewer,
+        "clerk": viewer | clerk,
+        "manager": viewer | clerk | {"webhooks:write"},
+        "administrator": viewer | clerk | {"webhooks:write", "keys:admin"},
+    }
+    assert scopes == ROLES
+    new = KeyCreate("Till")
+    assert (new.plan, new.scopes) == ("free", ROLES["clerk"])
+
+
+def test_a_caller_is_named_by_its_kind_and_id() -> None:
+    a_key = Caller("Till", id=3, environment="staging", created_at=0)
+    for caller, kind, actor, label in (
+        (a_key, "key", "key/3", "key 3"),
+        (replace(a_key, role="viewer"), "person", "person/3", "person 3"),
+        (operator("staging"), "operator", "operator", "operator"),
+    ):
+        assert (caller.kind, caller.actor, caller.label) == (kind, actor, label)
+    everything = frozenset(SCOPES)
+    assert operator("staging") == replace(
+        a_key, name="operator", plan="enterprise", id=0, scopes=everything
+    )
+    assert LONGEST_LIFE == 36_500 * DAY
 
 
 @pytest.mark.parametrize(

@@ -137,8 +137,8 @@ async def test_a_new_key_has_the_free_plan_and_every_scope_except_key_management
         "lastUsedAt": None,
     }
     assert is_token(token.encode(), "production")
-    assert await status(service, token) == 200
     assert await admin.show(2) == created
+    assert await status(service, token) == 200
 
 
 @pytest.mark.each_database

@@ -414,6 +414,12 @@ def reservations(store: Store, clock: ManualClock) -> Reservations:
 
 
 @pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a lapse take as long as a busy machine does."""
+    monkeypatch.setattr("petstore.orders.store._TIMEOUT", 30)
+
+
+@pytest.fixture
 async def other(address: str) -> AsyncIterator[Store]:
     """Another service's connection to the same database."""
     async with open_store(address) as other:
@@ -431,6 +437,7 @@ async def order_status(store: Store, order_id: int = 1) -> str:
     return (await get_order(store, order_id)).status
 
 
+@pytest.mark.usefixtures("unhurried")
 async def test_a_reservation_that_is_made_during_a_refresh_lapses_in_time(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -457,6 +464,7 @@ async def test_a_reservation_that_is_made_during_a_refresh_lapses_in_time(
         assert reservations.are_due() is is_due
 
 
+@pytest.mark.usefixtures("unhurried")
 async def test_a_reservation_of_any_process_lapses_at_the_exact_millisecond(
     store: Store, clock: ManualClock, reservations: Reservations, other: Store
 ) -> None:
@@ -506,6 +514,7 @@ async def test_only_due_reservations_lapse(
     assert await get_inventory(store) == Inventory(available=2, pending=2)
 
 
+@pytest.mark.usefixtures("unhurried")
 async def test_a_pet_released_by_another_process_is_not_released_again(
     store: Store, clock: ManualClock, reservations: Reservations, other: Store
 ) -> None:
