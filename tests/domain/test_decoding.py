@@ -3,17 +3,17 @@
 import json
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType, inspect
 
-from petstore.domain.decoding import convert, decode_json, moment_in
-from petstore.domain.fields import INT64_MAX, INT64_MIN, Int64
+from petstore.domain.decoding import RowMapping, convert, decode_json, moment_in, number_or_text
+from petstore.domain.fields import INT64_MAX, INT64_MIN, Id, Int64, Moment
 from petstore.errors import InvalidBody, InvalidParameter
 from petstore.pets.model import NewPet
 from support.exploration import explored
@@ -239,3 +239,86 @@ def test_every_invalid_item_of_a_list_is_named_in_a_short_message() -> None:
     message = refused.value.message
     assert [f"[{n}].categoryId" in message for n in range(100)] == [True] * 100
     assert len(message) < 2_000
+
+
+NO_INTEGERS = ("", "+5", " 5", "5 ", "5\n", "1_0", "\uff15", "5.0", "0x5", "1" * 20, "--5", "-")
+NO_BOOLEANS = ("", "True", "1", "0", " true")
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts"),
+    [
+        (inspect.IntType(), {"-05": -5, **{text: text for text in NO_INTEGERS}}),
+        (
+            inspect.BoolType(),
+            {"true": True, "false": False, **{text: text for text in NO_BOOLEANS}},
+        ),
+        (inspect.StrType(), {"5": "5", "true": "true"}),
+    ],
+)
+def test_only_plain_integers_and_booleans_are_no_text(
+    kind: inspect.Type, texts: dict[str, object]
+) -> None:
+    for text, value in texts.items():
+        for each in (kind, inspect.Metadata(kind)):
+            assert number_or_text(text, each) == value
+            assert type(number_or_text(text, each)) is type(value)
+
+
+def test_converted_values_are_refused_with_all_that_is_wrong() -> None:
+    values = {"name": "", "categoryId": InvalidBody("categoryId: there is none"), "status": "lost"}
+    with pytest.raises(InvalidBody) as refused:
+        convert(values, NewPet, InvalidBody)
+    messages = [refused.value.message, *refused.value.others]
+    assert [message.partition(":")[0] for message in messages] == ["name", "categoryId", "status"]
+    assert messages[1] == "categoryId: there is none"
+    with pytest.raises(InvalidBody, match="status: expected") as refused:
+        convert({"status": "lost"}, NewPet, InvalidBody)
+    assert [message[:20] for message in refused.value.others] == [
+        "name: required; expe",
+        "categoryId: required",
+    ]
+
+
+def test_what_is_wrong_with_the_items_of_a_list_is_told_at_their_places() -> None:
+    odd = b'{"name": "a", "categoryId": "x"}'
+    with pytest.raises(InvalidBody) as refused:
+        decode_json(b"[%b, 7, %b]" % (odd, odd), list[NewPet])
+    number = "expected a whole number from -2^63 to 2^63 - 1"
+    wanted = f"[0].categoryId, [2].categoryId: {number}; [1]: expected a JSON object, got a number"
+    assert refused.value.message == wanted
+
+
+# Structs as rows of a database
+
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+LATER = NOON.astimezone(timezone(timedelta(hours=1))) + timedelta(microseconds=5)
+
+
+class Visit(Struct):
+    id: Id
+    began_at: Moment
+    ended_at: Moment | UnsetType = UNSET
+    planned_at: Moment | UnsetType = UNSET
+    guests: Int64 | UnsetType = UNSET
+
+
+VISITS = RowMapping(Visit, texts=["planned_at"], computed={"guests": "1 + 1"})
+STORED = ("id", "began_at", "ended_at", "planned_at")
+
+
+@pytest.mark.parametrize(
+    ("visit", "row"),
+    [
+        (Visit(1, NOON, guests=2), (1, 1_796_126_400_000, None, None)),
+        (
+            Visit(1, NOON, NOON, LATER, 2),
+            (1, 1_796_126_400_000, 1_796_126_400_000, "2026-12-01T13:00:00.000005+01:00"),
+        ),
+    ],
+)
+def test_a_struct_is_read_as_it_was_stored(visit: Visit, row: tuple[object, ...]) -> None:
+    assert tuple(VISITS.values(visit, STORED)) == row
+    read = VISITS.read((*row, 2))
+    assert (read, str(read.planned_at)) == (visit, str(visit.planned_at))
+    assert VISITS.columns == "id, began_at, ended_at, planned_at, 1 + 1 AS guests"
