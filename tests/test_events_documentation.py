@@ -1,4 +1,4 @@
-"""docs/events.md: the scopes of the types, and a program that runs as it is printed."""
+"""The program of docs/events.md runs as it is printed."""
 
 import os
 import re
@@ -10,7 +10,6 @@ from pathlib import Path
 
 import httpx
 
-from petstore.events.model import EVENT_TYPES, scope_of
 from support.process import ServerProcess
 from support.shop import Shop
 from support.waiting import within
@@ -18,16 +17,6 @@ from support.waiting import within
 SECONDS = 30
 PAGE = (Path(__file__).parent.parent / "docs/events.md").read_text()
 (CONSUMER,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-
-
-def test_the_page_has_the_correct_scopes_of_the_types() -> None:
-    section = PAGE.partition("\n## What a key sees\n")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| (`[^|]+) \| (?:`([a-z:]+)`|none: [^|]+) \|$", section, re.MULTILINE)
-    patterns = {
-        name: scope or None for names, scope in rows for name in re.findall(r"`(.+?)`", names)
-    }
-    for name in EVENT_TYPES:
-        assert patterns.get(name, patterns.get(f"{name.partition('.')[0]}.*", "")) == scope_of(name)
 
 
 @contextmanager
