@@ -65,23 +65,9 @@ def records(*, person: bool, emit: Callable[[], object]) -> str:
 def test_a_request_is_one_json_object_on_one_line() -> None:
     text = logged(request(status=429, code="rate_limit_exceeded", limit="key_day"))
     assert text.endswith("}\n")
-    assert json.loads(text) == {
-        "time": "2026-12-01T12:00:00.000Z",
-        "request": "abc123",
-        "client": "192.0.2.7",
-        "key": 7,
-        "person": None,
-        "method": "GET",
-        "route": "/v1/pets",
-        "operation": "listPets",
-        "status": 429,
-        "code": "rate_limit_exceeded",
-        "limit": "key_day",
-        "bytes": 81,
-        "milliseconds": 12.346,
-        "level": "info",
-        "event": "request",
-    }
+    line = json.loads(text)
+    assert (line["code"], line["limit"]) == ("rate_limit_exceeded", "key_day")
+    assert (line["milliseconds"], line["level"]) == (12.346, "info")
     assert json.loads(logged(request(), addresses=False))["client"] is None
 
 

@@ -15,30 +15,29 @@ def head(method: str, token: str | None, *fields: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("with_key", "fields", "status"),
+    ("method", "with_key", "fields", "body", "status"),
     [
-        (False, [], 401),
-        (True, ["Content-Type: text/plain"], 415),
+        ("POST", False, ["Content-Length: 30000"], b"x" * 30_000, 401),
+        ("POST", True, ["Content-Type: a/b", "Content-Length: 30000"], b"x" * 30_000, 415),
+        ("GET", True, ["Transfer-Encoding: chunked"], b"5\r\nhello\r\n0\r\n\r\n", 200),
     ],
 )
-def test_a_connection_stays_open_if_the_body_arrives_after_the_refusal(
-    server: ServerProcess, token: str, *, with_key: bool, fields: list[str], status: int
+def test_a_connection_stays_open_if_the_body_arrives_after_the_response(
+    server: ServerProcess,
+    token: str,
+    method: str,
+    fields: list[str],
+    body: bytes,
+    status: int,
+    *,
+    with_key: bool,
 ) -> None:
     with RawSocket(server.port) as caller:
-        caller.send(head("POST", token if with_key else None, *fields, "Content-Length: 30000"))
-        caller.send(b"x" * 30_000)
-        refused = caller.read_response()
-        assert refused.status == status
-        assert "connection" not in refused.fields
-        caller.send(head("GET", token))
-        assert caller.read_response().status == 200
-
-
-def test_a_connection_stays_open_after_a_get_with_a_body(server: ServerProcess, token: str) -> None:
-    with RawSocket(server.port) as caller:
-        caller.send(head("GET", token, "Transfer-Encoding: chunked"))
-        caller.send(b"5\r\nhello\r\n0\r\n\r\n")
-        assert "connection" not in caller.read_response().fields
+        caller.send(head(method, token if with_key else None, *fields))
+        caller.send(body)
+        response = caller.read_response()
+        assert response.status == status
+        assert "connection" not in response.fields
         caller.send(head("GET", token))
         assert caller.read_response().status == 200
 

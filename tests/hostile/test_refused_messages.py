@@ -108,21 +108,15 @@ def test_the_refusal_has_the_error_body_and_its_headers(
     assert response.fields.get("access-control-allow-origin") == allowed
 
 
-def test_the_refusal_does_not_count_against_the_address(server: ServerProcess) -> None:
-    first, second = (refusal(server, b"nonsense\r\n\r\n") for _ in range(2))
-    assert first.fields[LIMIT_HEADERS[1]] == second.fields[LIMIT_HEADERS[1]]
-
-
-def test_the_refusal_is_logged(server: ServerProcess) -> None:
-    request_id = refusal(server, b"nonsense\r\n\r\n").fields["x-request-id"]
+def test_the_refusal_is_logged_and_measured_and_does_not_count_against_the_address(
+    server: ServerProcess, metrics_port: int
+) -> None:
+    first, second = (refusal(server, b"nonsense\r\n\r\n").fields for _ in range(2))
+    assert first[LIMIT_HEADERS[1]] == second[LIMIT_HEADERS[1]]
+    request_id = first["x-request-id"]
     assert within(30, lambda: request_id in server.log_path.read_text())
-    (line,) = (
-        json.loads(line) for line in server.log_path.read_text().splitlines() if request_id in line
-    )
+    (line,) = (line for line in server.log_lines() if line.get("request") == request_id)
     assert (line["status"], line["method"], line["key"]) == (400, "-", None)
-
-
-def test_the_refusal_is_counted(server: ServerProcess, metrics_port: int) -> None:
     counted = 'petstore_requests_total{method="other",operation="none",status="501"}'
 
     def count() -> float:
