@@ -167,14 +167,6 @@ def test_logging_resumes_once_a_full_disk_has_space() -> None:
     assert json.loads(report)["event"] == "1 lines dropped"
 
 
-def test_a_new_log_leaves_the_previous_one_open(root: logging.Logger) -> None:
-    former, new = (RequestLog(io.BytesIO(), ManualClock(), for_person=False) for _ in range(2))
-    configure_logging(former)
-    configure_logging(new)
-    assert root.handlers == [new]
-    assert not vars(former)["_stop"].is_set()
-
-
 def test_records_of_other_loggers_are_json_and_those_for_debugging_are_not_there(
     root: logging.Logger,
 ) -> None:
