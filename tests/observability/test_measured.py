@@ -333,6 +333,12 @@ async def test_the_age_of_the_oldest_undelivered_event_and_disabled_webhooks_are
     (measure,) = registry.periodic_tasks
     await measure.action()
     assert "petstore_oldest_delivery_seconds 0.0" in await lines(registry)
+    await store.close()
+    clock.advance(60)
+    with pytest.raises(Unavailable):
+        await measure.action()
+    assert "petstore_oldest_delivery_seconds 60.0" in await lines(registry)  # it grew meanwhile
+    await store.open()
 
     await add_webhook(store, await issue_key(store))
     await add_events(store, [clock() - 90 * SECOND, clock() - 80 * SECOND])
@@ -353,22 +359,6 @@ async def test_the_age_of_the_oldest_undelivered_event_and_disabled_webhooks_are
     await store.write(do("UPDATE webhooks SET enabled = 0, disabled_reason = 'failing'"))
     await measure.action()
     assert "petstore_webhooks_disabled 1.0" in await lines(registry)
-
-
-async def test_the_age_grows_while_the_database_cannot_be_read(
-    registry: Registry, store: Store, clock: ManualClock
-) -> None:
-    report_backlog(registry, store, "production", clock)
-    (measure,) = registry.periodic_tasks
-    await measure.action()
-    await store.close()
-    clock.advance(60)
-    with pytest.raises(Unavailable):
-        await measure.action()
-    assert "petstore_oldest_delivery_seconds 60.0" in await lines(registry)
-    await store.open()
-    await measure.action()
-    assert "petstore_oldest_delivery_seconds 0.0" in await lines(registry)
 
 
 # How metrics are called, and the process
