@@ -17,7 +17,7 @@ from support.keys import issue
 from support.process import GranianProcess, serving
 from support.raw_socket import RawSocket
 from support.stores import open_store
-from support.waiting import within
+from support.waiting import eventually, within
 
 pytestmark = pytest.mark.anyio
 
@@ -136,6 +136,23 @@ async def test_a_file_is_sent_in_pieces(server: Server, monkeypatch: pytest.Monk
     assert [b"content-length", b"102400"] in start["headers"]
     assert sent == content
     assert files[0].closed
+
+
+async def test_a_long_poll_ends_when_its_client_disconnects_and_not_before(
+    server: Server, key: tuple[bytes, bytes]
+) -> None:
+    arriving: asyncio.Queue[Message] = asyncio.Queue()
+    told: asyncio.Queue[Message] = asyncio.Queue()
+    asked = scope(key, method="GET", path="/v1/events", query_string=b"cursor=latest&wait=25")
+    polling = asyncio.create_task(server.app(asked, arriving.get, told.put))
+    for event in body(b"a", b"b"):
+        arriving.put_nowait(event)
+    await eventually(arriving.empty)
+    assert not polling.done()
+    arriving.put_nowait({"type": "http.disconnect"})
+    async with asyncio.timeout(20):
+        await polling
+    assert told.get_nowait()["status"] == 200
 
 
 def test_with_granian_a_long_poll_ends_when_its_client_disconnects(tmp_path: Path) -> None:
