@@ -39,8 +39,7 @@ async def test_a_missing_database_stops_the_start(database: Path) -> None:
 async def test_old_rows_and_buyers_are_deleted_and_owners_of_keys_told_in_the_background(
     database: Path,
 ) -> None:
-    limits = {"event_days": 8, "history_days": 31, "buyer_days": 30}
-    async with running_service(database, **limits) as service:
+    async with running_service(database, event_days=8, history_days=31, buyer_days=30) as service:
         await service.issue(expires_in=3600)
         services = service.app.services
         tasks = periodic_tasks_of(service.settings, services, BodyReader(1024, 1))

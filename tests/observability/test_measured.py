@@ -5,11 +5,9 @@ import json
 import re
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
-from typing import TypeAlias
 
 import pytest
 
@@ -23,7 +21,6 @@ from petstore.databases.sqlite_files import database_bytes
 from petstore.errors import NotFound, Unavailable
 from petstore.events.model import NewEvent
 from petstore.events.store import record
-from petstore.limits.decide import RateLimiter
 from petstore.observability import metrics
 from petstore.observability.hooks import End, observed_store, watch
 from petstore.observability.measured import (
@@ -41,7 +38,7 @@ from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.observed import observed_service, port_of, read_from, read_metrics, registry_of_test
 from support.postgres import PostgresServer, database_name
-from support.redis_server import RedisServer, redis_server
+from support.redis_server import redis_server
 from support.stores import do, open_store
 from support.waiting import eventually
 from support.webhooks import add_events, add_webhook, issue_key
@@ -178,29 +175,6 @@ async def test_the_disk_and_the_last_backup_are_reported(
 # Decisions about limits
 
 
-ReadSample: TypeAlias = Callable[[str], Awaitable[float]]
-
-
-@asynccontextmanager
-async def measured_limiter(
-    database: Path, redis: RedisServer, clock: ManualClock
-) -> AsyncIterator[tuple[RateLimiter, SqliteStore, ReadSample]]:
-    settings = Settings(redis=redis.url, ban_strikes=1, ban_grace_seconds=0)
-    with registry_of_test() as registry:
-
-        async def sample(name: str) -> float:
-            samples = await asyncio.to_thread(read_metrics, port_of(registry))
-            return samples[f"petstore_{name}"]
-
-        async with open_store(database) as store, registry.running():
-            limiter = create_limiter(settings, store, clock)
-            report_limiter(registry, limiter)
-            try:
-                yield limiter, store, sample
-            finally:
-                await limiter.close()
-
-
 async def test_bans_are_counted(database: Path, clock: ManualClock) -> None:
     async with observed_service(
         database, clock, anonymous_per_minute=1, ban_strikes=1, ban_grace_seconds=0
@@ -212,9 +186,20 @@ async def test_bans_are_counted(database: Path, clock: ManualClock) -> None:
         assert (await service.metrics())["petstore_bans_total"] == 1
 
 
-async def test_a_ban_in_redis_is_counted_once(database: Path, clock: ManualClock) -> None:
-    with redis_server() as redis:
-        async with measured_limiter(database, redis, clock) as (limiter, store, sample):
+async def test_with_redis_each_ban_and_each_fallback_is_counted_once(
+    database: Path, clock: ManualClock
+) -> None:
+    """Whether a request or the heartbeat of the connection notices a fallback first."""
+    with redis_server() as redis, registry_of_test() as registry:
+        settings = Settings(redis=redis.url, ban_strikes=1, ban_grace_seconds=0)
+
+        async def sample(name: str) -> float:
+            samples = await asyncio.to_thread(read_metrics, port_of(registry))
+            return samples[f"petstore_{name}"]
+
+        async with open_store(database) as store, registry.running():
+            limiter = create_limiter(settings, store, clock)
+            report_limiter(registry, limiter)
             for bans in (1, 2, 3):
                 key = await issue_stored(store, clock, plan="enterprise", per_minute=1)
                 is_banned = False
@@ -225,14 +210,6 @@ async def test_a_ban_in_redis_is_counted_once(database: Path, clock: ManualClock
                 for _ in range(200):  # which takes longer than a millisecond
                     await limiter.take(key)
                 assert await sample("bans_total") == bans
-
-
-async def test_a_fallback_without_redis_is_reported_and_counted(
-    database: Path, clock: ManualClock
-) -> None:
-    """Whether a request or the heartbeat of the connection notices first."""
-    with redis_server() as redis:
-        async with measured_limiter(database, redis, clock) as (limiter, store, sample):
             key = await issue_stored(store, clock)
             await limiter.take(key)
             assert await sample("limiter_fallback_workers") == 0
@@ -247,6 +224,7 @@ async def test_a_fallback_without_redis_is_reported_and_counted(
                 await limiter.heartbeat()
                 assert await sample("limiter_fallback_workers") == 0
                 assert await sample("limiter_fallbacks_total") == fallbacks
+            await limiter.close()
 
 
 # The feed
