@@ -22,7 +22,7 @@ from petstore.interface.documentation import Documentation
 from petstore.logs import is_for_person
 from petstore.settings import Settings
 from support.keys import revoke
-from support.service import bare_app, fields, running_service
+from support.service import bare_app, running_service
 from support.stores import do, locked
 from support.waiting import eventually
 
@@ -36,65 +36,44 @@ async def test_a_missing_database_stops_the_start(database: Path) -> None:
         await bare.app.lifespan().__aenter__()
 
 
-async def test_heartbeats_are_sent_in_the_background(
+async def test_old_rows_and_buyers_are_deleted_and_owners_of_keys_told_in_the_background(
     database: Path,
 ) -> None:
-    bare = bare_app(database)
-    services = bare.app.services
-    actions = {
-        task.action for task in periodic_tasks_of(bare.settings, services, BodyReader(1024, 1))
-    }
-    assert services.limiter.heartbeat in actions
-
-
-async def test_old_rows_are_deleted_in_the_background(database: Path) -> None:
-    async with running_service(database, event_days=8, history_days=31) as service:
-        await service.issue("free")
+    async with running_service(database, event_days=8, history_days=31, buyer_days=30) as service:
+        await service.issue(expires_in=3600)
         services = service.app.services
+        tasks = periodic_tasks_of(service.settings, services, BodyReader(1024, 1))
+        actions = {task.failure: task.action for task in tasks}
+        assert services.limiter.heartbeat in actions.values()
         today = service.clock() // DAY
+        order = (
+            "INSERT INTO orders (pet_id, status, placed_at, delivered_at, buyer)"
+            " VALUES (1, 'delivered', ?1, ?1, 'Jane')"
+        )
+        for days in (29, 31):
+            await services.store.write(do(order, service.clock() - days * DAY))
         event = "INSERT INTO events (id, at, type, resource, data, actor)"
         event += " VALUES (?1, ?2, '', '', '', '')"
         for days in (32, 31, 9, 8):
             await services.store.write(do("INSERT INTO usage VALUES (1, ?1, 5)", today - days))
             moment = service.clock() - days * DAY
             await services.store.write(do(event, f"evt_{days}", moment))
-        tasks = periodic_tasks_of(service.settings, services, BodyReader(1024, 1))
-        (prune,) = (task for task in tasks if task.failure == "old records not deleted")
-        await prune.action()
+        await actions["old records not deleted"]()
+        await actions["cannot delete expired buyer data"]()
+        await actions["cannot record key notices"]()
         used = await services.store.read(Statement("SELECT day FROM usage ORDER BY day"))
-        events = await services.store.read(Statement("SELECT id FROM events WHERE key_id IS NULL"))
+        events = await services.store.read(Statement("SELECT id FROM events WHERE resource = ''"))
+        buyers = await services.store.read(
+            Statement("SELECT id FROM orders WHERE buyer IS NOT NULL")
+        )
+        told = await services.store.read(Statement("SELECT type FROM events WHERE key_id > 0"))
     assert used == [(today - 31,), (today - 9,), (today - 8,)]
     assert events == [("evt_8",)]
+    assert buyers == [(1,)]
+    assert told == [("key.expiring",)]
 
 
-async def test_old_buyers_are_forgotten_in_the_background(database: Path) -> None:
-    async with running_service(database, buyer_days=30) as service:
-        services = service.app.services
-        insert = (
-            "INSERT INTO orders (pet_id, status, placed_at, delivered_at, buyer)"
-            " VALUES (1, 'delivered', ?1, ?1, 'Jane')"
-        )
-        for days in (29, 31):
-            await services.store.write(do(insert, service.clock() - days * DAY))
-        tasks = periodic_tasks_of(service.settings, services, BodyReader(1024, 1))
-        (forget,) = (task for task in tasks if task.failure.startswith("cannot delete expired"))
-        await forget.action()
-        select = Statement("SELECT id FROM orders WHERE buyer IS NOT NULL")
-        assert await services.store.read(select) == [(1,)]
-
-
-async def test_key_notices_are_recorded_from_saved_counts(database: Path) -> None:
-    async with running_service(database) as service:
-        await service.issue(expires_in=3600)
-        services = service.app.services
-        tasks = periodic_tasks_of(service.settings, services, BodyReader(1024, 1))
-        (tell,) = (task for task in tasks if task.failure == "cannot record key notices")
-        await tell.action()
-        events = await service.store.read(Statement("SELECT type FROM events WHERE key_id > 0"))
-    assert events == [("key.expiring",)]
-
-
-async def test_counts_are_saved_at_the_stop(database: Path) -> None:
+async def test_counts_are_saved_and_the_log_is_complete_at_the_stop(database: Path) -> None:
     async with running_service(database, limits_save_seconds=60) as service:
         key = await service.issue("free")
         for _ in range(3):
@@ -102,6 +81,7 @@ async def test_counts_are_saved_at_the_stop(database: Path) -> None:
         connection = apsw.Connection(str(database))
         assert connection.execute("SELECT count(*) FROM rate_limits").get == 0
     assert connection.execute("SELECT day_used FROM rate_limits").get == 3
+    assert service.log.getvalue().count(b"\n") == 3
     connection.close()
 
 
@@ -130,13 +110,6 @@ async def test_a_stop_while_the_database_is_locked_is_logged_and_ends(
     ] * 2
 
 
-async def test_the_log_is_complete_after_the_stop(database: Path) -> None:
-    async with running_service(database) as service:
-        for _ in range(100):
-            await service.request("GET", "/docs")
-    assert service.log.getvalue().count(b"\n") == 100
-
-
 async def test_background_work_survives_an_unexpected_error(
     database: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -150,27 +123,6 @@ async def test_background_work_survives_an_unexpected_error(
         assert (await service.request("GET", "/v1/usage", key.token)).status_code == 200
         await revoke(service.store, service.clock, key.id)
         await service.status_becomes(key.token, 401)
-
-
-async def test_a_client_that_disconnects_within_its_body_adds_nothing(database: Path) -> None:
-    bare = bare_app(database)
-    async with bare.app.lifespan():
-        token = (await bare.issue()).token
-        headers = [(b"host", b"petstore.test"), (b"authorization", f"Bearer {token}".encode())]
-        headers.append((b"content-length", b"31"))
-        started = b'{"name":"Bella",'
-        response = await bare.call("POST", b"/v1/pets", headers, started, is_cut_off=True)
-    assert response.status == 400
-    connection = apsw.Connection(str(database))
-    assert connection.execute("SELECT count(*) FROM pets").get == 0
-    connection.close()
-
-
-async def test_the_settings_take_effect_in_the_service(database: Path) -> None:
-    bare = bare_app(database, anonymous_per_minute=7)
-    async with bare.app.lifespan():
-        response = await bare.call("GET", b"/v1/pets", [])
-    assert (b"x-ratelimit-limit", b"7") in fields(response)
 
 
 def test_a_service_can_be_created_from_settings_alone(
@@ -188,14 +140,14 @@ def test_a_service_can_be_created_from_settings_alone(
     assert " error    it fell\n" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(("log_format", "for_person"), [("text", True), ("json", False)])
-def test_the_log_has_the_configured_format(log_format: Any, *, for_person: bool) -> None:
-    assert is_for_person(log_format) is for_person
-
-
-def test_without_a_terminal_the_log_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("log_format", "for_person"), [("text", True), ("json", False), ("auto", False)]
+)
+def test_the_log_has_the_configured_format_or_without_a_terminal_json(
+    log_format: Any, monkeypatch: pytest.MonkeyPatch, *, for_person: bool
+) -> None:
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    assert not is_for_person("auto")
+    assert is_for_person(log_format) is for_person
 
 
 async def test_a_service_without_built_docs_serves_all_the_rest(

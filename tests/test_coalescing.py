@@ -33,18 +33,7 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-async def test_every_caller_gets_the_error_of_a_shared_call() -> None:
-    calls, work = SingleFlight[str, int](), Work()
-    callers = [asyncio.create_task(calls.call("a", work)) for _ in range(3)]
-    await turns()
-    work.fault = OSError("gone")
-    work.may_end.set()
-    outcomes = await asyncio.gather(*callers, return_exceptions=True)
-    assert [str(outcome) for outcome in outcomes] == ["gone"] * 3
-    assert "a" not in calls
-
-
-async def test_concurrent_calls_with_one_key_share_one_call() -> None:
+async def test_concurrent_calls_with_one_key_share_one_call_and_its_error() -> None:
     calls, work = SingleFlight[str, int](), Work()
     callers = [asyncio.create_task(calls.call(key, work)) for key in "aab"]
     await turns()
@@ -53,7 +42,14 @@ async def test_concurrent_calls_with_one_key_share_one_call() -> None:
     assert await asyncio.gather(*callers) == [1, 1, 2]
     await turns()
     assert "a" not in calls
-    assert await calls.call("a", work) == 3
+    work.may_end.clear()
+    callers = [asyncio.create_task(calls.call("a", work)) for _ in range(3)]
+    await turns()
+    work.fault = OSError("gone")
+    work.may_end.set()
+    outcomes = await asyncio.gather(*callers, return_exceptions=True)
+    assert [str(outcome) for outcome in outcomes] == ["gone"] * 3
+    assert "a" not in calls
 
 
 async def test_a_cancelled_caller_does_not_cancel_a_shared_call() -> None:
@@ -123,7 +119,8 @@ async def test_a_failed_batch_fails_every_waiting_call_at_once() -> None:
     assert [str(outcome) for outcome in outcomes] == ["gone"] * 3
     assert group.sizes == [2]
     group.fault = None
-    assert await group.batches.call(4) == 8
+    # A call that follows the result of another one at once is made.
+    assert [await group.batches.call(each) for each in (1, 2, 3)] == [2, 4, 6]
 
 
 async def test_an_error_of_one_call_fails_no_other_call_of_its_batch() -> None:
@@ -164,12 +161,6 @@ async def test_so_many_batches_run_at_once_and_the_next_one_has_all_that_wait() 
     group.may_end.set()
     assert await asyncio.gather(*calls) == [2, 4, 6, 8, 10, 12, 14]
     assert group.sizes == [2, 1, 3, 1]
-
-
-async def test_a_call_that_follows_the_result_of_another_one_at_once_is_made() -> None:
-    group = Group()
-    group.may_end.set()
-    assert [await group.batches.call(each) for each in (1, 2, 3)] == [2, 4, 6]
 
 
 async def test_a_cancelled_caller_does_not_cancel_its_call() -> None:

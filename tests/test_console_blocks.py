@@ -1,6 +1,6 @@
 """Whoever types the commands of a page sees what the page shows.
 
-A ``console`` block is run, see ``support/console.py``. A ``sh`` block is not: ``NOT_RUN`` says why.
+A ``console`` block is run, see ``support/console.py``. A ``sh`` block is not, but is well formed.
 """
 
 import os
@@ -12,7 +12,7 @@ from shutil import which
 
 import pytest
 
-from support.console import Block, blocks, console, interpreter_environment
+from support.console import blocks, console, interpreter_environment
 from support.forks import forks
 from support.postgres import PostgresServer
 from support.programs import needs
@@ -23,30 +23,6 @@ TEXTS = {
     for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("clients/*/*.md"))
 }
 RUN = [name for name, text in TEXTS.items() if "```console" in text]
-NOT_RUN = {
-    "CONTRIBUTING.md": "the targets of make, this suite among them",
-    "clients/python/README.md": "packages from outside",
-    "docs/agents.md": "packages from outside, and a server for programs of the reader",
-    "docs/client.md": "scripts that begin from the reader's own key and orders",
-    "docs/deploying.md": "images, clusters, systemd and packages from outside",
-    "docs/generated-clients.md": "generators and packages from outside",
-    "docs/importing.md": "forms of one command, for files of the reader",
-    "docs/keys.md": "networks of the reader, and a key that has leaked",
-    "docs/logs.md": "the journal of systemd",
-    "docs/monitoring.md": "Prometheus, a collector and packages from outside",
-    "docs/moving.md": "run by tests/deploy/test_postgres_backup.py, or for another machine",
-    "docs/operating.md": "forms of one command, for addresses of the reader",
-    "docs/people.md": "a public address of the reader",
-    "docs/proxy.md": "the journal of systemd",
-    "docs/receive-webhooks.md": "a network of the reader",
-    "docs/runbook.md": "systems that fail",
-    "docs/security.md": "forms of one command, for origins of the reader",
-    "docs/settings.md": "forms of one command",
-    "docs/sync.md": "run by tests/test_data_pipelines.py and tests/proof/test_mirrors.py",
-    "docs/upgrading.md": "systemd and packages of another version",
-    "docs/webhooks.md": "forms of one command, for addresses of the reader",
-}
-
 # What the reader has done before.
 DEMO = """
 ```console
@@ -167,18 +143,6 @@ def test_a_page_shows_the_output_of_its_commands(
         reader.play(TEXTS[name])
 
 
-def not_run() -> dict[str, list[Block]]:
-    found = {
-        name: [block for block in blocks(text) if block.language == "sh"]
-        for name, text in TEXTS.items()
-    }
-    return {name: commands for name, commands in found.items() if commands}
-
-
-def test_commands_that_are_not_run_have_a_reason() -> None:
-    assert not not_run().keys() - NOT_RUN.keys()
-
-
 def test_a_page_sets_the_variables_that_it_uses() -> None:
     for name, text in TEXTS.items():
         commands = "".join(block.text for block in blocks(text) if block.language in COMMANDS)
@@ -188,8 +152,8 @@ def test_a_page_sets_the_variables_that_it_uses() -> None:
 
 
 def test_commands_that_are_not_run_are_well_formed() -> None:
-    for name, commands in not_run().items():
-        script = "\n".join(block.text for block in commands)
+    for name, text in TEXTS.items():
+        script = "\n".join(block.text for block in blocks(text) if block.language == "sh")
         checked = subprocess.run(
             ["bash", "-n"],  # noqa: S607 - the one of the reader
             input=script,
@@ -217,35 +181,4 @@ def test_a_page_with_other_output_fails(
         console(tmp_path, commands) as reader,
         pytest.raises(AssertionError, match=rf"line 2: \$ echo '{printed}'"),
     ):
-        reader.play(page)
-
-
-@pytest.mark.parametrize(
-    "page",
-    [
-        "```console\n$ printf 'one\\ntwo\\nthree\\n'\none\n…\nthree\n```",
-        "```console\n$ printf 'evt_0a1b and more'\nevt_ffff… and more\n```",
-        "```console\n$ echo one \\\n    two\none two\n```",
-        "```console\n$ A=1\n$ false\n```\n\n```console\n$ echo $A\n1\n```",
-        "```python\n# shop/tell.py\nprint(7)\n```\n\n```console\n$ python shop/tell.py\n7\n```",
-        "```console\n$ echo {\n{\n$ (\n…\n```",
-        "```console\n$ echo 2026-01-01 2026-02-01\n2026-11-20 2026-11-21\n```",
-        "```console\n$ printf '2026-01-01\\n1   dog\\n'\n…\n1  dog\n```",
-    ],
-    ids=["left-out", "varying", "continued", "one-shell", "saved", "invalid", "days", "columns"],
-)
-def test_a_page_with_the_printed_output_passes(page: str, tmp_path: Path, commands: Path) -> None:
-    with console(tmp_path, commands) as reader:
-        reader.play(page)
-
-
-def test_a_background_program_keeps_running_during_later_commands(
-    tmp_path: Path, commands: Path
-) -> None:
-    program = "import sys, time\nprint('first', flush=True)\ntry:\n    time.sleep(60)\n"
-    program += "except KeyboardInterrupt:\n    open('ended', 'w').close()\n"
-    page = f"```python\n# follow.py\n{program}```\n\n"
-    page += "```console\n$ python follow.py\nfirst\n```\n\n```console\n$ ls ended\n…\n```\n\n"
-    page += "```console\n^C\n```\n\n```console\n$ ls ended\nended\n```"
-    with console(tmp_path, commands) as reader:
         reader.play(page)

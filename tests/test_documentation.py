@@ -1,11 +1,14 @@
 """The pages of docs/ and README.md say what the code does, and lead where they say."""
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
 from petstore.errors import PetstoreError, UnusableDatabase
+from petstore.events.model import EVENT_TYPES, scope_of
 from petstore.logs import EventName, RequestLine
 from website.navigation import sections
 
@@ -74,17 +77,54 @@ def test_every_link_to_a_file_leads_to_one() -> None:
             assert (page.parent / target).exists(), (page.name, target)
 
 
-PAGE = (Path(__file__).parent.parent / "docs/logs.md").read_text()
+def section(page: str, heading: str) -> str:
+    text = (ROOT / f"docs/{page}.md").read_text()
+    return text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
 
 
-def names_in_table_of(section: str) -> list[str]:
-    text = PAGE.partition(f"## {section}\n")[2].partition("\n## ")[0]
-    return re.findall(r"^\| `([a-z_]+)` \|", text, re.MULTILINE)
+def test_the_page_of_logs_lists_every_member_of_a_request_and_every_event_in_order() -> None:
+    for heading, names in (
+        ("Requests", RequestLine.__struct_fields__),
+        ("Events of the service", get_args(EventName)),
+    ):
+        listed = re.findall(r"^\| `([a-z_]+)` \|", section("logs", heading), re.MULTILINE)
+        assert listed == list(names)
 
 
-def test_the_page_lists_every_member_of_a_request_line_in_order() -> None:
-    assert names_in_table_of("Requests") == list(RequestLine.__struct_fields__)
+def test_the_page_of_events_has_the_correct_scopes_of_the_types() -> None:
+    text = section("events", "What a key sees")
+    rows = re.findall(r"^\| (`[^|]+) \| (?:`([a-z:]+)`|none: [^|]+) \|$", text, re.MULTILINE)
+    patterns = {
+        name: scope or None for names, scope in rows for name in re.findall(r"`(.+?)`", names)
+    }
+    for name in EVENT_TYPES:
+        assert patterns.get(name, patterns.get(f"{name.partition('.')[0]}.*", "")) == scope_of(name)
 
 
-def test_the_page_lists_every_event_of_the_service() -> None:
-    assert names_in_table_of("Events of the service") == list(get_args(EventName))
+def test_the_issue_forms_are_valid() -> None:
+    command = (sys.executable, "-m", "check_jsonschema", "--builtin-schema")
+    forms = ROOT / ".github/ISSUE_TEMPLATE"
+    for schema, names in (
+        ("vendor.github-issue-config", ["config.yml"]),
+        ("vendor.github-issue-forms", ["bug.yml", "feature.yml", "question.yml"]),
+    ):
+        files = [forms / name for name in names]
+        done = subprocess.run(
+            [*command, schema, *files], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout
+
+
+def test_the_first_change_is_still_there_to_make() -> None:
+    guide = (ROOT / "CONTRIBUTING.md").read_text()
+    (phrase,) = re.findall(r'^git grep -n "(.+)" src tests docs$', guide, re.MULTILINE)
+    named = set(re.findall(r"`((?:src|tests)/[\w/]+\.py)`", guide))
+    found = {
+        str(path.relative_to(ROOT))
+        for folder in ("src", "tests")
+        for path in (ROOT / folder).rglob("*.py")
+        if phrase in path.read_text()
+    }
+    assert found == named
+    (test,) = re.findall(r"pytest tests/categories -k (\w+)", guide)
+    assert f"{test}(" in (ROOT / "tests/categories/test_operations.py").read_text()

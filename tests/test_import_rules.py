@@ -205,13 +205,3 @@ def test_a_library_is_imported_only_by_its_adapter() -> None:
         users = users_of(library)
         assert users != [], library
         assert [user for user in users if not is_in_any(user, adapters)] == [], library
-
-
-def test_every_module_has_a_docstring() -> None:
-    assert [module for module in MODULES if not ast.get_docstring(tree(module))] == []
-
-
-def test_only_the_command_line_and_the_log_print() -> None:
-    for module in MODULES:
-        names = {node.id for node in ast.walk(tree(module)) if isinstance(node, ast.Name)}
-        assert "print" not in names, module

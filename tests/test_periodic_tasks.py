@@ -41,6 +41,9 @@ async def test_a_repeatedly_failing_chore_is_logged_once_until_it_succeeds(
             assert caplog.text.count("dishes not done") == times
             work.fails = False
             await work.again()
+    tried = work.tried
+    await asyncio.sleep(0)
+    assert work.tried == tried  # it ends with its block
 
 
 @pytest.mark.parametrize(
@@ -73,12 +76,3 @@ async def test_a_chore_is_done_at_the_start_and_at_the_stop_if_it_wants_so(
         assert (first.tried, last.tried) == (1, 0)
     assert (first.tried, last.tried, rare.tried) == (1, 1, 0)
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
-
-
-async def test_a_chore_ends_with_its_block() -> None:
-    work = Work()
-    async with background(PeriodicTask(work, 0, "dishes not done")):
-        await work.again()
-    tried = work.tried
-    await asyncio.sleep(0)
-    assert work.tried == tried

@@ -5,7 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from types import FrameType
 
@@ -16,33 +16,11 @@ from support.service import Service
 from support.visitor import signed_in_person
 
 ROOT = Path(petstore.__file__).parent
-LONGEST = 60
-"""How many lines a function may have."""
 
 
 @cache
 def trees() -> dict[Path, ast.Module]:
     return {path: ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
-
-
-def long_functions() -> list[str]:
-    return [
-        f"{path.relative_to(ROOT)}:{node.lineno} {node.name} {lines}"
-        for path, tree in trees().items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and (lines := _lines(node)) > LONGEST
-    ]
-
-
-def classes_named_twice() -> list[str]:
-    names = Counter(
-        node.name
-        for tree in trees().values()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef)
-    )
-    return sorted(name for name, count in names.items() if count > 1)
 
 
 def errors_raised_again() -> list[str]:
@@ -69,31 +47,29 @@ def _is_new(error: ast.expr | None, function: ast.AST) -> bool:
     return name[0].isupper() or name in {handler.name for handler in handlers}
 
 
-async def files_run(act: Callable[[int], Awaitable[object]]) -> set[str]:
-    """Return the files whose functions ``act`` runs, each time that it is called with a number."""
-    return set.intersection(*[await _files_run(partial(act, number)) for number in range(1, 6)])
-
-
 _is_counted: ContextVar[bool] = ContextVar("_is_counted", default=False)
 """Whether a task was started by the act, and not by the service in the background."""
 
 
-async def _files_run(act: Callable[[], Awaitable[object]]) -> set[str]:
-    seen: set[str] = set()
+async def files_run(act: Callable[[int], Awaitable[object]]) -> set[str]:
+    """Return the files whose functions ``act`` runs, each time that it is called with a number."""
+    runs: list[set[str]] = []
 
     def note(frame: FrameType, event: str, _: object) -> None:
         file = frame.f_code.co_filename
         if event == "call" and file.startswith(str(ROOT)) and _is_counted.get():
-            seen.add(file)
+            runs[-1].add(Path(file).relative_to(ROOT).as_posix())
 
     token = _is_counted.set(True)
     sys.setprofile(note)
     try:
-        await act()
+        for number in range(1, 6):
+            runs.append(set())
+            await act(number)
     finally:
         sys.setprofile(None)
         _is_counted.reset(token)
-    return {Path(file).relative_to(ROOT).as_posix() for file in seen}
+    return set.intersection(*runs)
 
 
 def _lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -102,11 +78,19 @@ def _lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def test_no_function_has_more_than_60_lines() -> None:
-    assert long_functions() == []
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name} {lines}"
+        for path, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (lines := _lines(node)) > 60
+    ]
+    assert found == []
 
 
 def test_no_class_name_is_used_twice() -> None:
-    assert classes_named_twice() == []
+    nodes = [node for tree in trees().values() for node in ast.walk(tree)]
+    names = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_no_error_is_stored_and_raised_later() -> None:

@@ -89,23 +89,17 @@ async def test_work_that_is_cancelled_takes_no_turn_from_others() -> None:
     assert cancelled.cancelled()
 
 
-async def test_work_within_its_slice_goes_on() -> None:
-    others = asyncio.Event()
-    asyncio.get_running_loop().call_soon(others.set)
-    await TimeSlices(3600).rest()
-    assert not others.is_set()
-
-
 async def test_one_work_begins_in_each_round() -> None:
     rounds = await rounds_of(*(TimeSlices().begin() for _ in range(WORKS)))
     assert all(before < after for before, after in pairwise(rounds))
 
 
-async def test_work_that_is_alone_begins_at_once() -> None:
+async def test_work_that_is_alone_begins_at_once_and_goes_on_within_its_slice() -> None:
     for _ in range(2):
         others = asyncio.Event()
         asyncio.get_running_loop().call_soon(others.set)
         await TimeSlices().begin()
+        await TimeSlices(3600).rest()
         assert not others.is_set()
         await asyncio.sleep(0)
 
@@ -119,18 +113,14 @@ async def test_work_that_is_cancelled_before_it_begins_takes_no_turn_from_others
     assert cancelled.cancelled()
 
 
-async def test_work_begins_without_a_wait_for_all_that_rests() -> None:
-    *rested, _, began = await rounds_of(
-        *(TimeSlices(0).rest() for _ in range(WORKS)), TimeSlices().begin(), TimeSlices().begin()
-    )
-    assert began < max(rested)
-
-
-async def test_work_that_others_wait_for_does_not_queue() -> None:
-    *rested, went_on = await rounds_of(
-        *(TimeSlices(0).rest() for _ in range(WORKS)), TimeSlices(0, queues=False).rest()
-    )
-    assert went_on < max(rested)
+async def test_work_that_begins_or_that_others_wait_for_does_not_wait_for_all_that_rests() -> None:
+    for work in (
+        (TimeSlices().begin(), TimeSlices().begin()),
+        (TimeSlices(0, queues=False).rest(),),
+    ):
+        resting = (TimeSlices(0).rest() for _ in range(WORKS))
+        rounds = await rounds_of(*resting, *work)
+        assert rounds[-1] < max(rounds[:WORKS])
 
 
 @pytest.mark.parametrize("read", LONG_READS.values(), ids=LONG_READS)

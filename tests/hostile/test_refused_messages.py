@@ -1,4 +1,4 @@
-"""Invalid HTTP messages are refused like any request: with the Error body and a log line."""
+"""Invalid HTTP messages are refused like any request, and what becomes of their connection."""
 
 import json
 from collections.abc import Iterator
@@ -108,21 +108,15 @@ def test_the_refusal_has_the_error_body_and_its_headers(
     assert response.fields.get("access-control-allow-origin") == allowed
 
 
-def test_the_refusal_does_not_count_against_the_address(server: ServerProcess) -> None:
-    first, second = (refusal(server, b"nonsense\r\n\r\n") for _ in range(2))
-    assert first.fields[LIMIT_HEADERS[1]] == second.fields[LIMIT_HEADERS[1]]
-
-
-def test_the_refusal_is_logged(server: ServerProcess) -> None:
-    request_id = refusal(server, b"nonsense\r\n\r\n").fields["x-request-id"]
+def test_the_refusal_is_logged_and_measured_and_does_not_count_against_the_address(
+    server: ServerProcess, metrics_port: int
+) -> None:
+    first, second = (refusal(server, b"nonsense\r\n\r\n").fields for _ in range(2))
+    assert first[LIMIT_HEADERS[1]] == second[LIMIT_HEADERS[1]]
+    request_id = first["x-request-id"]
     assert within(30, lambda: request_id in server.log_path.read_text())
-    (line,) = (
-        json.loads(line) for line in server.log_path.read_text().splitlines() if request_id in line
-    )
+    (line,) = (line for line in server.log_lines() if line.get("request") == request_id)
     assert (line["status"], line["method"], line["key"]) == (400, "-", None)
-
-
-def test_the_refusal_is_counted(server: ServerProcess, metrics_port: int) -> None:
     counted = 'petstore_requests_total{method="other",operation="none",status="501"}'
 
     def count() -> float:
@@ -153,3 +147,56 @@ def test_reason_phrases_are_current(
 @pytest.fixture(scope="module")
 def token(server: ServerProcess) -> str:
     return server.issue()
+
+
+LARGEST = 64 * 1024
+
+
+def head(method: str, token: str | None, *fields: str) -> bytes:
+    key = [] if token is None else [f"Authorization: Bearer {token}"]
+    lines = [f"{method} /v1/pets HTTP/1.1", "Host: petstore", *key, *fields, "", ""]
+    return "\r\n".join(lines).encode()
+
+
+@pytest.mark.parametrize(
+    ("method", "with_key", "fields", "body", "status"),
+    [
+        ("POST", False, ["Content-Length: 30000"], b"x" * 30_000, 401),
+        ("POST", True, ["Content-Type: a/b", "Content-Length: 30000"], b"x" * 30_000, 415),
+        ("GET", True, ["Transfer-Encoding: chunked"], b"5\r\nhello\r\n0\r\n\r\n", 200),
+    ],
+)
+def test_a_connection_stays_open_if_the_body_arrives_after_the_response(
+    server: ServerProcess,
+    token: str,
+    method: str,
+    fields: list[str],
+    body: bytes,
+    status: int,
+    *,
+    with_key: bool,
+) -> None:
+    with RawSocket(server.port) as caller:
+        caller.send(head(method, token if with_key else None, *fields))
+        caller.send(body)
+        response = caller.read_response()
+        assert response.status == status
+        assert "connection" not in response.fields
+        caller.send(head("GET", token))
+        assert caller.read_response().status == 200
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [f"Content-Length: {LARGEST + 1}"],
+        ["Content-Length: 50", "Expect: 100-continue", "Content-Type: text/plain"],
+    ],
+)
+def test_an_unread_body_closes_the_connection_with_a_connection_close_header(
+    server: ServerProcess, token: str, fields: list[str]
+) -> None:
+    with RawSocket(server.port) as caller:
+        caller.send(head("POST", token, *fields))
+        assert caller.read_response().fields["connection"] == "close"
+        assert caller.rest() == b""

@@ -5,11 +5,9 @@ import json
 import re
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
-from typing import TypeAlias
 
 import pytest
 
@@ -23,7 +21,6 @@ from petstore.databases.sqlite_files import database_bytes
 from petstore.errors import NotFound, Unavailable
 from petstore.events.model import NewEvent
 from petstore.events.store import record
-from petstore.limits.decide import RateLimiter
 from petstore.observability import metrics
 from petstore.observability.hooks import End, observed_store, watch
 from petstore.observability.measured import (
@@ -41,7 +38,7 @@ from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.observed import observed_service, port_of, read_from, read_metrics, registry_of_test
 from support.postgres import PostgresServer, database_name
-from support.redis_server import RedisServer, redis_server
+from support.redis_server import redis_server
 from support.stores import do, open_store
 from support.waiting import eventually
 from support.webhooks import add_events, add_webhook, issue_key
@@ -167,44 +164,15 @@ async def test_the_disk_and_the_last_backup_are_reported(
         assert 0 < samples["petstore_disk_free_bytes"] < samples["petstore_disk_size_bytes"]
         note_backup(database, 1234.5)
         assert (await service.metrics())["petstore_last_backup_timestamp_seconds"] == 1234.5
-        away = database.with_suffix(".away")
-        database.rename(away)
+        database.rename(database.with_suffix(".away"))
         samples = await service.metrics()
     assert "petstore_database_bytes" not in samples
+    database.write_bytes(b"123")
+    assert database_bytes(database) == 3  # without a WAL too
     assert samples["petstore_workers"] == samples["petstore_workers_configured"] == 1
 
 
-def test_the_size_of_a_database_without_a_wal_is_reported(database: Path) -> None:
-    database.write_bytes(b"123")
-    assert database_bytes(database) == 3
-    database.with_name(f"{database.name}-wal").write_bytes(b"45")
-    assert database_bytes(database) == 5
-
-
 # Decisions about limits
-
-
-ReadSample: TypeAlias = Callable[[str], Awaitable[float]]
-
-
-@asynccontextmanager
-async def measured_limiter(
-    database: Path, redis: RedisServer, clock: ManualClock
-) -> AsyncIterator[tuple[RateLimiter, SqliteStore, ReadSample]]:
-    settings = Settings(redis=redis.url, ban_strikes=1, ban_grace_seconds=0)
-    with registry_of_test() as registry:
-
-        async def sample(name: str) -> float:
-            samples = await asyncio.to_thread(read_metrics, port_of(registry))
-            return samples[f"petstore_{name}"]
-
-        async with open_store(database) as store, registry.running():
-            limiter = create_limiter(settings, store, clock)
-            report_limiter(registry, limiter)
-            try:
-                yield limiter, store, sample
-            finally:
-                await limiter.close()
 
 
 async def test_bans_are_counted(database: Path, clock: ManualClock) -> None:
@@ -218,9 +186,20 @@ async def test_bans_are_counted(database: Path, clock: ManualClock) -> None:
         assert (await service.metrics())["petstore_bans_total"] == 1
 
 
-async def test_a_ban_in_redis_is_counted_once(database: Path, clock: ManualClock) -> None:
-    with redis_server() as redis:
-        async with measured_limiter(database, redis, clock) as (limiter, store, sample):
+async def test_with_redis_each_ban_and_each_fallback_is_counted_once(
+    database: Path, clock: ManualClock
+) -> None:
+    """Whether a request or the heartbeat of the connection notices a fallback first."""
+    with redis_server() as redis, registry_of_test() as registry:
+        settings = Settings(redis=redis.url, ban_strikes=1, ban_grace_seconds=0)
+
+        async def sample(name: str) -> float:
+            samples = await asyncio.to_thread(read_metrics, port_of(registry))
+            return samples[f"petstore_{name}"]
+
+        async with open_store(database) as store, registry.running():
+            limiter = create_limiter(settings, store, clock)
+            report_limiter(registry, limiter)
             for bans in (1, 2, 3):
                 key = await issue_stored(store, clock, plan="enterprise", per_minute=1)
                 is_banned = False
@@ -231,14 +210,6 @@ async def test_a_ban_in_redis_is_counted_once(database: Path, clock: ManualClock
                 for _ in range(200):  # which takes longer than a millisecond
                     await limiter.take(key)
                 assert await sample("bans_total") == bans
-
-
-async def test_a_fallback_without_redis_is_reported_and_counted(
-    database: Path, clock: ManualClock
-) -> None:
-    """Whether a request or the heartbeat of the connection notices first."""
-    with redis_server() as redis:
-        async with measured_limiter(database, redis, clock) as (limiter, store, sample):
             key = await issue_stored(store, clock)
             await limiter.take(key)
             assert await sample("limiter_fallback_workers") == 0
@@ -253,6 +224,7 @@ async def test_a_fallback_without_redis_is_reported_and_counted(
                 await limiter.heartbeat()
                 assert await sample("limiter_fallback_workers") == 0
                 assert await sample("limiter_fallbacks_total") == fallbacks
+            await limiter.close()
 
 
 # The feed
@@ -339,6 +311,12 @@ async def test_the_age_of_the_oldest_undelivered_event_and_disabled_webhooks_are
     (measure,) = registry.periodic_tasks
     await measure.action()
     assert "petstore_oldest_delivery_seconds 0.0" in await lines(registry)
+    await store.close()
+    clock.advance(60)
+    with pytest.raises(Unavailable):
+        await measure.action()
+    assert "petstore_oldest_delivery_seconds 60.0" in await lines(registry)  # it grew meanwhile
+    await store.open()
 
     await add_webhook(store, await issue_key(store))
     await add_events(store, [clock() - 90 * SECOND, clock() - 80 * SECOND])
@@ -361,34 +339,11 @@ async def test_the_age_of_the_oldest_undelivered_event_and_disabled_webhooks_are
     assert "petstore_webhooks_disabled 1.0" in await lines(registry)
 
 
-async def test_the_age_grows_while_the_database_cannot_be_read(
-    registry: Registry, store: Store, clock: ManualClock
-) -> None:
-    report_backlog(registry, store, "production", clock)
-    (measure,) = registry.periodic_tasks
-    await measure.action()
-    await store.close()
-    clock.advance(60)
-    with pytest.raises(Unavailable):
-        await measure.action()
-    assert "petstore_oldest_delivery_seconds 60.0" in await lines(registry)
-    await store.open()
-    await measure.action()
-    assert "petstore_oldest_delivery_seconds 0.0" in await lines(registry)
-
-
 # How metrics are called, and the process
 
 
 DASHBOARD = json.loads((Path(__file__).parents[2] / "deploy/grafana-dashboard.json").read_text())
 ENDINGS = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
-
-
-def test_values_are_counted_in_buckets_by_their_upper_bounds() -> None:
-    sample = metrics.LAG.zero()
-    for value in (0.001, 0.002, 0.25, 1000):
-        metrics.observe(sample, metrics.LAG, value)
-    assert sample == [1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 1, 1000.253]
 
 
 def test_the_dashboard_queries_every_metric_and_no_other_and_its_panels_fit_the_grid() -> None:
@@ -416,7 +371,13 @@ def test_the_dashboard_queries_every_metric_and_no_other_and_its_panels_fit_the_
         assert 0 <= position["x"] < position["x"] + position["w"] <= 24, panel["title"]
 
 
-async def test_a_slow_iteration_of_the_event_loop_is_measured() -> None:
+async def test_a_slow_iteration_of_the_event_loop_is_counted_in_the_bucket_of_its_upper_bound() -> (
+    None
+):
+    sample = metrics.LAG.zero()
+    for value in (0.001, 0.002, 0.25, 1000):
+        metrics.observe(sample, metrics.LAG, value)
+    assert sample == [1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 1, 1000.253]
     sample, moments = metrics.LAG.zero(), iter((0.0, 0.1, 0.5))
     measure_lag = lag_meter(sample, lambda: next(moments))
     for _ in range(3):

@@ -61,10 +61,15 @@ async def test_a_worker_continues_the_counters_of_its_worker_id(tmp_path: Path) 
     assert [file.name for file in tmp_path.iterdir()] == ["0"]
 
 
-async def test_a_killed_worker_keeps_its_counters_but_not_its_gauges(tmp_path: Path) -> None:
+async def test_a_worker_that_ended_keeps_its_counters_but_not_its_gauges(tmp_path: Path) -> None:
     with worker(tmp_path, 1, 10) as killed:
         async with killed.running():
             left = (tmp_path / "1").read_bytes()
+    with worker(tmp_path, 0, 1) as registry:
+        async with read_from(registry) as samples:  # at once after a clean stop
+            assert sums(samples) == (11, 11, 1)
+            assert 'process_start_time_seconds{worker="1"}' not in samples
+    (tmp_path / "0").unlink()
     (tmp_path / "1").write_bytes(left)
     for seconds_ago, workers in ((0, 2), (4, 1)):
         written_at = time.time() - seconds_ago
@@ -72,16 +77,6 @@ async def test_a_killed_worker_keeps_its_counters_but_not_its_gauges(tmp_path: P
         with worker(tmp_path, workers + 1, 0) as registry:
             async with read_from(registry) as samples:
                 assert sums(samples) == (10, 10, workers)
-
-
-async def test_the_gauges_of_a_stopped_worker_disappear_at_once(tmp_path: Path) -> None:
-    with worker(tmp_path, 1, 10) as stopped:
-        async with stopped.running():
-            pass
-    with worker(tmp_path, 0, 1) as registry:
-        async with read_from(registry) as samples:
-            assert sums(samples) == (11, 11, 1)
-            assert 'process_start_time_seconds{worker="1"}' not in samples
 
 
 async def test_only_a_worker_that_ended_without_a_clean_stop_has_crashed(tmp_path: Path) -> None:

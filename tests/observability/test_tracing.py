@@ -101,20 +101,11 @@ async def test_a_request_is_a_span_with_the_http_semantic_conventions(
     assert (named["service.name"], named["service.version"]) == ("petstore", __version__)
 
 
-async def test_the_environment_names_the_service(
+async def test_a_request_continues_the_trace_of_its_client_if_that_is_valid_and_sampled(
     observed: Observed, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_SERVICE_NAME", "shop")
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.version=7,deployment=blue")
-    async with observed() as service:
-        await service.client.get("/healthz")
-    named = {"service.name": "shop", "service.version": "7", "deployment": "blue"}
-    assert resource_of(collector).items() >= named.items()
-
-
-async def test_a_request_continues_the_trace_of_its_client_if_that_is_valid_and_sampled(
-    observed: Observed, collector: Collector
-) -> None:
     valid = f"00-{TRACE}-{PARENT}-01"
     async with observed() as service:
         for name, parents in (
@@ -128,6 +119,8 @@ async def test_a_request_continues_the_trace_of_its_client_if_that_is_valid_and_
             headers += [(b"tracestate", b"shop=1"), (b"x-request-id", name.encode())]
             response = await service.client.get("/healthz", headers=headers)
             assert response.status_code == 200
+    named = {"service.name": "shop", "service.version": "7", "deployment": "blue"}
+    assert resource_of(collector).items() >= named.items()
     assert len(collector.spans) == 4  # none of them is unsampled
     span = span_of(collector, "valid")
     assert span.name == "GET /healthz"
@@ -235,12 +228,9 @@ def test_a_running_service_exports_traces_until_it_stops(
 @pytest.mark.parametrize(
     "variable",
     [
-        "OTEL_BSP_SCHEDULE_DELAY=x",
-        "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=9999",
-        "OTEL_TRACES_SAMPLER=bogus",
-        "OTEL_EXPORTER_OTLP_COMPRESSION=zip",
-        "OTEL_EXPORTER_OTLP_HEADERS=geheim",
-        "OTEL_TRACES_EXPORTER=console",
+        *("OTEL_BSP_SCHEDULE_DELAY=x", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=9999"),
+        *("OTEL_TRACES_SAMPLER=bogus", "OTEL_EXPORTER_OTLP_COMPRESSION=zip"),
+        *("OTEL_EXPORTER_OTLP_HEADERS=geheim", "OTEL_TRACES_EXPORTER=console"),
     ],
 )
 def test_an_invalid_variable_is_refused_in_one_line_without_its_value(

@@ -15,7 +15,6 @@ from proof.ledger import (
     Rows,
     StoredOrder,
     StoredPet,
-    numbers_of,
 )
 from proof.receiver import Received
 from proof.webhooks import wrong_deliveries
@@ -33,15 +32,13 @@ FEED = [
 FIRST, SECOND, THIRD, FOURTH = FEED
 
 
-def contradictions(
-    pets: list[StoredPet], orders: list[StoredOrder], may_exist: frozenset[bool] = frozenset({True})
-) -> str:
+def contradictions(pets: list[StoredPet], orders: list[StoredOrder]) -> str:
     """Judge rows by these responses: a pet, an order for it, and unknown outcomes."""
     ledger = Ledger(
         pet_tags={"rex": 1, "refused": REFUSED, "lost": None, "also lost": None},
         order_tags={"order": 5, "refused": REFUSED, "lost": None},
         batches=[["lost", "also lost"]],
-        pets={1: KnownPet("rex", {7, 8}, set(may_exist))},
+        pets={1: KnownPet("rex", {7, 8}, {True})},
         orders={5: KnownOrder("order", 1, {"placed", "approved"}, 40)},
     )
     return "; ".join(ledger.contradictions(Rows(pets, orders, [])))
@@ -51,25 +48,9 @@ BATCH = [LOST, LOST._replace(id=4, tag="also lost")]
 
 
 @pytest.mark.parametrize(
-    ("pets", "orders"),
-    [
-        ([REX], [ORDER]),
-        ([REX._replace(category_id=8)], [ORDER._replace(status="approved")]),
-        ([REX, *BATCH], [ORDER]),
-        ([REX, LOST._replace(status="sold"), BATCH[1]], [ORDER, BOUGHT]),
-        ([REX], [ORDER, StoredOrder(6, "lost", 1, "cancelled")]),
-    ],
-    ids=["as told", "a change of unknown outcome", "an unknown batch", "sold to it", "cancelled"],
-)
-def test_a_store_that_matches_the_responses_has_no_contradiction(
-    pets: list[StoredPet], orders: list[StoredOrder]
-) -> None:
-    assert contradictions(pets, orders) == ""
-
-
-@pytest.mark.parametrize(
     ("pets", "orders", "said"),
     [
+        ([REX, LOST._replace(status="sold"), BATCH[1]], [ORDER, BOUGHT], ""),
         ([], [ORDER], "pet 1 is gone"),
         ([REX._replace(category_id=9)], [ORDER], "pet 1 has category 9, expected one of [7, 8]"),
         ([REX, LOST._replace(tag="refused")], [ORDER], "(refused) is there though nobody was told"),
@@ -89,21 +70,8 @@ def test_a_store_that_matches_the_responses_has_no_contradiction(
 def test_a_store_that_differs_from_the_responses_is_a_contradiction(
     pets: list[StoredPet], orders: list[StoredOrder], said: str
 ) -> None:
-    assert said in contradictions(pets, orders)
-
-
-def test_a_pet_that_was_deleted_must_be_gone() -> None:
-    said = contradictions([REX], [ORDER], frozenset({False}))
-    assert said == "pet 1 is there after its deletion"
-
-
-def test_sales_are_the_delivered_orders() -> None:
-    orders = [ORDER, BOUGHT, BOUGHT._replace(amount=5), BOUGHT._replace(amount=7)]
-    assert numbers_of(Rows([REX], orders, [])) == {
-        "inventory": {"available": 0, "pending": 1, "sold": 0},
-        "sales by day": {"orders": 3, "amount": 12},
-        "sales by category": {"orders": 3, "amount": 12},
-    }
+    found = contradictions(pets, orders)
+    assert said in found if said else not found
 
 
 def page(**names: int) -> list[dict[str, Any]]:
@@ -114,7 +82,6 @@ def page(**names: int) -> list[dict[str, Any]]:
     ("shown", "stale"),
     [
         (page(_1=5, _2=7), []),
-        (page(_1=6, _2=9, _8=1), []),
         (page(_1=4, _2=7), [1]),
         (page(_1=5), [2]),
         (page(_1=5, _2=7, _3=2), [3]),

@@ -22,12 +22,6 @@ def trial(tmp_path: Path) -> Trial:
     return Trial(0, Random(3), tmp_path)  # noqa: S311 - what is drawn is no secret
 
 
-def test_the_program_has_fewer_than_40_lines() -> None:
-    name, *lines = (line for line in program().splitlines() if line)
-    assert name == "# mirror.py"
-    assert len(lines) < 40
-
-
 def test_two_stores_are_equal_after_a_kill_of_the_program_and_of_each_service(
     trial: Trial, monkeypatch: pytest.MonkeyPatch
 ) -> None:

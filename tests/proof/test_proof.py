@@ -1,6 +1,5 @@
 """``make prove`` runs, claims no more than it has seen, and its page is the saved run."""
 
-import math
 import os
 import subprocess
 import sys
@@ -11,7 +10,7 @@ import msgspec
 import pytest
 
 from proof.__main__ import main
-from proof.experiment import Experiment, Skipped, Trial, allotted, conduct
+from proof.experiment import Experiment, Skipped, Trial, conduct
 from proof.experiments import EXPERIMENTS
 from proof.faulty_disk import FaultyDisk
 from proof.report import REPORT, RESULTS, Outcome, Results, one_line, report
@@ -21,20 +20,6 @@ from proof.report import REPORT, RESULTS, Outcome, Results, one_line, report
 def trial(tmp_path: Path) -> Trial:
     """A trial without any time: what must be done once is done once."""
     return Trial(0, Random(1), tmp_path)  # noqa: S311 - what is drawn is no secret
-
-
-@pytest.mark.parametrize("minutes", ["", "0", "-1", "nan", "inf", "ten", "0.01"])
-def test_minutes_in_which_nothing_can_be_tried_are_refused(
-    minutes: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    saved = REPORT.read_bytes(), RESULTS.read_bytes()
-    monkeypatch.setattr(sys, "argv", ["prove", "--save", "--minutes", minutes])
-    with pytest.raises(SystemExit, match="2"):
-        main()
-    least = math.ceil(sum(one.min_seconds for one in EXPERIMENTS) / 6) / 10
-    expected = f"MINUTES: expected a number, {least:g} or more for these experiments, not "
-    assert expected + repr(minutes) in capsys.readouterr().err
-    assert (REPORT.read_bytes(), RESULTS.read_bytes()) == saved
 
 
 def test_after_a_kill_the_store_matches_the_responses_and_one_kill_is_too_few(
@@ -89,15 +74,6 @@ def test_an_experiment_that_fails_breaks_its_promise_and_one_that_cannot_run_is_
 
     conduct(Experiment("shaky", "It holds.", "By standing.", fail), trial)
     assert (trial.broken, trial.skipped) == (broken, skipped)
-
-
-def test_an_experiment_has_its_minimum_and_its_share_of_the_spare_time() -> None:
-    quick, long, longest = (
-        Experiment("one", "It.", "So.", lambda _: None, share, seconds)
-        for share, seconds in ((3, 0), (1, 10), (4, 50))
-    )
-    assert [allotted([quick, long, longest], left) for left in (140, 60, 0)] == [30, 0, 0]
-    assert [allotted([long, longest], left) for left in (65, 30)] == [11, 10]
 
 
 @pytest.mark.parametrize(

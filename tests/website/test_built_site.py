@@ -49,14 +49,10 @@ def test_every_link_of_every_page_leads_to_a_page_and_its_anchor() -> None:
     assert lost == []
 
 
-def test_every_page_has_the_paw_and_a_link_to_the_console() -> None:
+def test_every_page_has_the_paw_a_link_to_the_console_and_a_markdown_version() -> None:
     for page in pages():
         found = {urljoin(_ORIGIN + page, each) for each in _REFERENCE.findall(content(page))}
         assert {f"{_ORIGIN}/console", f"{_ORIGIN}/docs/icon.svg"} <= found, page
-
-
-def test_every_page_has_a_markdown_version() -> None:
-    for page in pages():
         markdown = manifest().files[page].name.removesuffix("html") + "md"
         assert f"/docs/{markdown}" in manifest().files
 
@@ -67,12 +63,9 @@ def test_every_entry_of_llms_txt_is_a_page() -> None:
     assert {*links} - {"/v1/openapi.json"} <= manifest().files.keys()
 
 
-def test_every_operation_has_a_page() -> None:
+def test_every_operation_has_a_page_and_every_error_code_an_anchor() -> None:
     for operation in OPERATIONS:
         assert "<h1" in content(f"/docs/operations/{operation.id}")
-
-
-def test_every_error_code_is_an_anchor() -> None:
     codes = {error.code for error in PetstoreError.__subclasses__()}
     assert codes - anchors("/docs/errors") == set()
 

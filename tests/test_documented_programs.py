@@ -1,5 +1,8 @@
-"""The client of docs/limits.md waits as the guide says."""
+"""The programs of docs/limits.md and docs/events.md run as they are printed."""
 
+import os
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -8,13 +11,25 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
+import httpx
 import pytest
 
 from support.console import blocks
-from support.process import free_port
+from support.process import ServerProcess, free_port
+from support.shop import Shop
+from support.waiting import within
 
-PAGE = (Path(__file__).parent.parent / "docs/limits.md").read_text()
-(PROGRAM,) = (block.text for block in blocks(PAGE) if block.text.startswith("# polite.py"))
+DOCS = Path(__file__).parent.parent / "docs"
+SECONDS = 30
+
+
+def programs(page: str) -> list[str]:
+    text = (DOCS / page).read_text()
+    return [block.text for block in blocks(text) if block.language == "python"]
+
+
+(CONSUMER,) = programs("events.md")
+(PROGRAM,) = (text for text in programs("limits.md") if text.startswith("# polite.py"))
 Send = Callable[[urllib.request.Request, Callable[[float], None]], bytes]
 
 
@@ -55,15 +70,14 @@ def send() -> Send:
     return names["send"]
 
 
-def test_the_example_waits_for_retry_after_and_sends_again(send: Send) -> None:
+def test_the_example_waits_for_retry_after_or_a_growing_random_time_and_sends_again(
+    send: Send,
+) -> None:
     waits: list[float] = []
     with responding((429, "7"), (503, "1"), (200, None)) as url:
         assert send(request_to(url), waits.append) == b"[]"
     assert waits == [7, 1]
-
-
-def test_without_retry_after_the_example_waits_a_growing_random_time(send: Send) -> None:
-    waits: list[float] = []
+    waits.clear()
     with responding((502, None), (504, None), (502, None), (200, None)) as url:
         send(request_to(url), waits.append)
     assert all(0 <= wait <= most for wait, most in zip(waits, (0.5, 1, 2), strict=True))
@@ -81,10 +95,49 @@ def test_the_example_gives_up_after_several_attempts(
         send(request_to(url), waits.append)
     error.value.close()
     assert waits == [1] * (len(responses) - 1)
-
-
-def test_the_example_gives_up_on_an_unreachable_server(send: Send) -> None:
-    waits: list[float] = []
+    waits.clear()
     with pytest.raises(urllib.error.URLError):
         send(request_to(f"http://127.0.0.1:{free_port()}"), waits.append)
     assert len(waits) == 3
+
+
+@contextmanager
+def running(folder: Path, program: str, **environment: str) -> Iterator[Path]:
+    output = folder / "output"
+    with output.open("wb") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-c", program],
+            cwd=folder,
+            env={**os.environ, **environment},
+            stdout=file,
+            stderr=subprocess.DEVNULL,
+        )
+    try:
+        yield output
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_consumer_sees_every_event_and_resumes_where_it_stopped(
+    server: ServerProcess, token: str, tmp_path: Path
+) -> None:
+    shop = Shop(f"{server.url}/v1", token)
+
+    def new_pet() -> str:
+        return f"pet.created pet/{shop.ask('pets', 'add', 'Rex', '--category', 1)['id']}"
+
+    def newest_cursor() -> str:
+        headers = {"Authorization": f"Bearer {token}"}
+        page = httpx.get(f"{server.url}/v1/events?cursor=latest", headers=headers)
+        return str(httpx.URL(page.links["latest"]["url"]).params["cursor"])
+
+    first, saved = new_pet(), tmp_path / "cursor.txt"
+    with running(tmp_path, CONSUMER, **shop.environment) as output:
+        assert within(SECONDS, lambda: saved.exists() and saved.read_text() == newest_cursor())
+        assert output.read_text().splitlines().count(first) == 1
+    second = new_pet()
+    with running(tmp_path, CONSUMER, **shop.environment) as output:
+        assert within(SECONDS, lambda: output.read_text().splitlines() == [second])
+        third = new_pet()
+        assert within(SECONDS, lambda: output.read_text().splitlines() == [second, third])
