@@ -63,10 +63,12 @@ def test_a_connection_beyond_the_budget_of_unread_responses_is_closed(app: Echo)
 
 
 @contextmanager
-def slow_callers(server: Served) -> Iterator[list[socket.socket]]:
-    """Ten clients of large responses, of which a connection holds one piece apart."""
+def slow_callers(
+    server: Served, count: int = 10, room: int = 4096
+) -> Iterator[list[socket.socket]]:
+    """Clients of large responses, of which a connection holds one piece apart."""
     with ExitStack() as opened:
-        callers = [opened.enter_context(slow_caller(server)) for _ in range(10)]
+        callers = [opened.enter_context(slow_caller(server, room)) for _ in range(count)]
         for caller in callers:
             caller.sendall(CLOSING)
         yield callers
@@ -81,12 +83,12 @@ def test_large_responses_of_connections_count_as_a_whole(app: Echo) -> None:
 
 def test_large_responses_to_clients_that_read_are_not_cut_off(app: Echo) -> None:
     app.size, app.is_free = 100_000, lambda: len(app.seen) == 20  # all at the same time
-    with served(app, buffer_bytes=1_000_000) as server, ExitStack() as opened:
-        callers = [opened.enter_context(slow_caller(server, 1 << 20)) for _ in range(20)]
-        for caller in callers:
-            caller.sendall(CLOSING)
-        with ThreadPoolExecutor(20) as pool:
-            received = [*pool.map(read_all, callers)]
+    with (
+        served(app, buffer_bytes=1_000_000) as server,
+        slow_callers(server, 20, 1 << 20) as callers,
+        ThreadPoolExecutor(20) as pool,
+    ):
+        received = [*pool.map(read_all, callers)]
     assert min(map(len, received)) > app.size
 
 
