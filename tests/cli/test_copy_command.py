@@ -7,10 +7,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from petstore.backends import store_at
-from petstore.cli.main import main
 from petstore.databases.contract import Row, Store
 from petstore.databases.sqlite import SqliteStore
 from petstore.databases.store_copies import COPIED, copy_store
@@ -21,29 +19,20 @@ from petstore.pets.model import NewPet
 from petstore.pets.store import get_inventory
 from petstore.settings import sqlite_path
 from support.changes import create_pet
-from support.full_stores import (
-    PETS,
-    contents,
-    make_full_store,
-    query,
-)
+from support.full_stores import PETS, contents, make_full_store, query
 from support.postgres import PostgresServer, database_name
+from support.shop import Shop
+from support.stores import open_store
 from support.terminal import Terminal, shown_on_terminal
 from support.waiting import within
 
 
 def copy(source: str, target: str) -> Result:
-    """Copy a store by the command, run in this process."""
-    return CliRunner().invoke(main, ("copy", "--from", source, "--to", target))
+    return Shop("", "")("copy", "--from", source, "--to", target)
 
 
 def refused(source: str, target: str, status: int = 1) -> str:
-    """Copy in vain, and return the one line that says why."""
-    result = copy(source, target)
-    assert result.exit_code == status, result.output
-    assert isinstance(result.exception, SystemExit)
-    assert result.stdout == ""
-    return result.stderr.rpartition("Error: ")[2].rstrip("\n")
+    return Shop("", "").fail("copy", "--from", source, "--to", target, status=status)
 
 
 @pytest.fixture
@@ -213,14 +202,8 @@ def only_the_revision(there: dict[str, list[Row]]) -> bool:
 
 
 def in_store(database: str, action: Callable[[Store], Awaitable[None]]) -> None:
-    """Do something in a store."""
-
     async def run() -> None:
-        store = store_at(database, 10_000)
-        await store.open()
-        try:
+        async with open_store(database) as store:
             await action(store)
-        finally:
-            await store.close()
 
     asyncio.run(run())

@@ -6,7 +6,6 @@ import re
 import secrets
 from typing import Annotated, Any, Literal
 
-import click
 import pytest
 from click.testing import CliRunner
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -34,10 +33,7 @@ class Changes(Struct, rename="camel"):
     tags: Annotated[list[str], Meta(description="Tags.")] | UnsetType = UNSET
 
 
-@pytest.fixture
-def change(monkeypatch: pytest.MonkeyPatch) -> click.Command:
-    """The command of an operation that is new in the table."""
-
+def test_each_field_of_an_operation_is_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
     async def never(*_: object) -> Any:
         raise AssertionError
 
@@ -54,10 +50,7 @@ def change(monkeypatch: pytest.MonkeyPatch) -> click.Command:
         body=Changes,
     )
     monkeypatch.setattr(operations, "OPERATIONS", (row,))
-    return OperationCommand("change", "updateYak", "request")
-
-
-def test_each_field_of_an_operation_is_an_option(change: click.Command) -> None:
+    change = OperationCommand("change", "updateYak", "request")
     text = CliRunner().invoke(change, ["--help"], terminal_width=100).output
     options = text.partition("Options:")[2].partition("  --json")[0]
     assert "Change a pet.\n\n  It needs the scope pets:write.\n" in text
@@ -142,6 +135,8 @@ pets add Rex --category 1 --status lost     | Invalid value for '--status'
 pets add \udce9 --category 1                | Invalid value for 'NAME': '\\udce9': expected text
 pets list --id x                            | Invalid value for '--id'
 pets list --name \udce9                     | Invalid value for '--name': '\\udce9': expected text
+pets list --key a-key                       | No such option '--key'
+webhooks list --csv --json                  | --json and --csv cannot be used together
 pets list --limit 5 --all                   | --limit and --all cannot be used together
 orders list --limit 0                       | Invalid value for '--limit'
 categories list --limit 101                 | Invalid value for '--limit'
@@ -165,43 +160,29 @@ webhooks create https://a.example --type x  | Invalid value for '--type'
 def test_an_invalid_value_is_refused_before_it_is_sent(arguments: str, words: str) -> None:
     result = Shop(f"http://127.0.0.1:{free_port()}", "a-key")(*arguments.split(" "))
     assert result.exit_code == 2
-    assert f"\nError: {words}" in result.stderr
+    assert words in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "status", "words"),
     [
-        (("pets", "add", "  ", "--category", 1), "NAME: expected 1 to 255"),
-        (("pets", "list", "--category", 2**63), "--category: expected "),
-        (("pets", "list", "--name", ""), "--name: expected 1 to 100"),
-        (("pets", "list", "--newest", "--name", "b"), "--newest: expected no sort together"),
-        (
-            ("pets", "list", "--no-status", "--status", "sold"),
-            "--has-status: expected true, or no status",
-        ),
-        (("orders", "list", "--newest", "--buyer", "A"), "--newest: expected no sort"),
-        (("sales", "--time-zone", "Mars"), "--time-zone: expected the name of a time zone"),
+        (("pets", "add", "  ", "--category", 1), 2, "NAME: expected 1 to 255"),
+        (("pets", "list", "--category", 2**63), 2, "--category: expected "),
+        (("pets", "list", "--name", ""), 2, "--name: expected 1 to 100"),
+        (("pets", "list", "--newest", "--name", "b"), 2, "--newest: expected no sort together"),
+        (("pets", "list", "--no-status", "--status", "sold"), 2, "--has-status: expected true, or"),
+        (("orders", "list", "--newest", "--buyer", "A"), 2, "--newest: expected no sort"),
+        (("sales", "--time-zone", "Mars"), 2, "--time-zone: expected the name of a time zone"),
+        (("pets", "show", 2**62), 3, f"there is no pet {2**62}"),
+        (("orders", "place", 2**62), 3, "PET_ID: expected an existing pet; there is no pet 461"),
+        (("pets", "list", "--category", "Cows"), 3, "--category: there is no category 'Cows'"),
+        (("pets", "add", "Rex", "--category", ""), 3, "--category: there is no category ''"),
     ],
 )
 def test_a_value_that_the_service_refuses_is_named_as_on_the_command_line(
-    shop: Shop, arguments: tuple[object, ...], words: str
+    shop: Shop, arguments: tuple[object, ...], status: int, words: str
 ) -> None:
-    assert shop.fail(*arguments, status=2).startswith(words)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("pets", "show", 2**62), f"there is no pet {2**62}"),
-        (("orders", "place", 2**62), f"PET_ID: expected an existing pet; there is no pet {2**62}"),
-        (("pets", "list", "--category", "Unicorns"), "--category: there is no category 'Unicorns'"),
-        (("pets", "add", "Rex", "--category", ""), "--category: there is no category ''"),
-    ],
-)
-def test_a_missing_resource_is_not_found(
-    shop: Shop, arguments: tuple[object, ...], words: str
-) -> None:
-    assert shop.fail(*arguments, status=3) == words
+    assert shop.fail(*arguments, status=status).startswith(words)
 
 
 def test_a_category_is_named(shop: Shop) -> None:
@@ -233,21 +214,11 @@ def test_a_list_is_printed_as_csv_that_is_safe_in_a_spreadsheet() -> None:
     webhook = {"id": 7, "url": "https://a.b", "types": ["pet.created"], "enabled": True}
     webhook |= {"createdAt": "2026-12-01T12:00:00Z", "owner": {"type": "key", "id": 3}}
     with odd_service(response(200, [webhook | {"description": "=1+1"}])) as service:
-        shop = Shop(service.url, "a-key")
-        head, row = csv.reader(shop.succeed("webhooks", "list", "--csv").splitlines())
-        both = shop("webhooks", "list", "--csv", "--json")
-    assert (
-        dict(zip(head, row, strict=True)).items()
-        >= {
-            "id": "7",
-            "types": '["pet.created"]',
-            "enabled": "true",
-            "description": "'=1+1",
-            "lastSuccessAt": "",
-        }.items()
-    )
-    assert both.exit_code == 2
-    assert "--json and --csv cannot be used together" in both.stderr
+        printed = Shop(service.url, "a-key").succeed("webhooks", "list", "--csv")
+    head, row = csv.reader(printed.splitlines())
+    shown = {"id": "7", "types": '["pet.created"]', "enabled": "true", "description": "'=1+1"}
+    assert shown.items() <= dict(zip(head, row, strict=True)).items()
+    assert row[head.index("lastSuccessAt")] == ""
 
 
 def test_a_short_page_is_followed_by_no_more_than_is_wanted() -> None:

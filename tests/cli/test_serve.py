@@ -2,7 +2,10 @@
 
 import json
 import os
+import shutil
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,9 +18,12 @@ from petstore.databases.sqlite import SqliteStore
 from petstore.server.checks import run_checks
 from petstore.settings import Settings
 from support.command import Command
+from support.full_stores import query
 from support.next_version import become_next_version
+from support.other_processes import EndlessWriter
 from support.permissions import without_root
 from support.process import free_port
+from support.programs import needs
 from support.stores import leave_half_written
 
 SQLITE = len(scripts("sqlite"))
@@ -102,14 +108,6 @@ def test_a_store_in_use_is_neither_changed_nor_migrated(
     service.close()
 
 
-def no_database(command: Command) -> None:
-    command.database.write_text("no database at all, but long enough to be one\n" * 100)
-
-
-def a_pipe(command: Command) -> None:
-    os.mkfifo(command.database)
-
-
 def no_folder(command: Command) -> None:
     command.database = command.database.parent / "none" / "petstore.db"
 
@@ -123,8 +121,11 @@ def dangling_links(command: Command) -> None:
 @pytest.mark.parametrize(
     ("prepare", "failed"),
     [
-        (no_database, ["database: {}: file is not a database"]),  # nothing of its secret file
-        (a_pipe, ["database: {}: expected a file"]),
+        (
+            lambda command: command.database.write_text("no database, but long enough\n" * 100),
+            ["database: {}: file is not a database"],  # nothing of its secret file
+        ),
+        (lambda command: os.mkfifo(command.database), ["database: {}: expected a file"]),
         (no_folder, ["database: {0}: there is no folder {0.parent}"]),
         (
             dangling_links,
@@ -139,8 +140,8 @@ def dangling_links(command: Command) -> None:
         ),
     ],
 )
-def test_a_store_that_cannot_be_used_is_reported(
-    command: Command, port: str, prepare: Callable[[Command], None], failed: list[str]
+def test_a_store_that_cannot_be_used_is_reported_by_the_check_and_the_start(
+    command: Command, port: str, prepare: Callable[[Command], object], failed: list[str]
 ) -> None:
     prepare(command)
     result = command("serve", "--check", "--port", port)
@@ -148,6 +149,10 @@ def test_a_store_that_cannot_be_used_is_reported(
     found = [line for line in results(result.stdout) if line.startswith("failed")]
     for line, words in zip(found, failed, strict=True):
         assert line.startswith(f"failed  {words.format(command.database)}")
+    started = command("serve", "--port", port)  # it says the same
+    assert started.exit_code in {1, 2}
+    reasons = [words.format(command.database).partition(": ")[2] for words in failed]
+    assert any(reason in started.stderr for reason in reasons)
 
 
 @pytest.mark.parametrize(
@@ -240,19 +245,6 @@ def test_an_address_of_another_machine_is_refused(command: Command, port: str, h
     assert words.startswith(f"cannot listen on {host} port {port}: ")
 
 
-@pytest.mark.parametrize("name", [".", "file/petstore.db"])
-def test_an_impossible_database_path_is_named(
-    command: Command, tmp_path: Path, port: str, name: str
-) -> None:
-    (tmp_path / "file").write_text("")
-    command.database = tmp_path / name
-    words = command.fail("serve", "--port", port, status=1)
-    assert words in {
-        f"{tmp_path / name}: there is no folder {(tmp_path / name).parent}",
-        f"{tmp_path / name}: expected a file, found a folder, link or pipe",
-    }
-
-
 @pytest.mark.parametrize("verb", ["serve", "deliver"])
 def test_a_store_whose_secret_file_is_lost_is_refused(command: Command, verb: str) -> None:
     command.make_webhook()
@@ -314,3 +306,47 @@ def test_a_deliverer_that_cannot_work_is_refused(
 ) -> None:
     assert command.fail(*arguments.split(), status=status).startswith(words)
     assert not command.database.exists()
+
+
+UNSHARE = shutil.which("unshare") or "unshare"
+"""As root of a container it may be forbidden."""
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or subprocess.run([UNSHARE, "--mount", "true"], check=False).returncode != 0,
+    reason=needs("root"),
+)
+@pytest.mark.parametrize("is_killed", [False, True], ids=["closed", "killed"])
+def test_a_store_on_a_read_only_file_system_can_be_read_but_not_served(
+    tmp_path: Path, *, is_killed: bool
+) -> None:
+    """A service that was killed has left a log, whose changes are read too."""
+    folder = tmp_path / "store"
+    folder.mkdir()
+    database = folder / "petstore.db"
+    read_only = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
+
+    def petstore(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = (sys.executable, "-m", "petstore", *arguments)
+        return subprocess.run(
+            [UNSHARE, "--mount", "sh", "-c", read_only, folder, *command],
+            env={**os.environ, "PETSTORE_DATABASE": f"sqlite:///{database}"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    SqliteStore(database).migrate()
+    with EndlessWriter(database) as writer:
+        writer.wait_for(20)
+    if not is_killed:
+        SqliteStore(database).migrate()
+    assert Path(f"{database}-wal").exists() == is_killed
+    for arguments in (("serve", "--port", "1"), ("serve", "--check"), ("keys", "list")):
+        refused = petstore(*arguments)
+        assert refused.returncode == 1
+        assert f"{database}: its file system is read-only" in refused.stdout + refused.stderr
+    done = petstore("backup", str(tmp_path / "backup.db"))
+    assert done.returncode == 0, done.stderr
+    ids = {pet for (pet,) in query(f"sqlite:///{tmp_path}/backup.db", "SELECT id FROM pets")}
+    assert {*writer.acknowledged} <= ids

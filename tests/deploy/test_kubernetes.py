@@ -27,7 +27,6 @@ FILES = [
     for path in sorted((DEPLOY / "kubernetes").glob("*.yaml"))
     if path.name != "kustomization.yaml"
 ]
-SECRETS = {"database": "postgresql://petstore@db/petstore", "redis": "redis://valkey:6379"}
 
 
 def resource(name: str) -> dict[str, Any]:
@@ -36,17 +35,17 @@ def resource(name: str) -> dict[str, Any]:
 
 
 DEPLOYMENT = resource("deployment")["spec"]
-LABELS = DEPLOYMENT["template"]["metadata"]["labels"]
 POD = DEPLOYMENT["template"]["spec"]
 (CONTAINER,) = POD["containers"]
 PORTS = {port["name"]: port["containerPort"] for port in CONTAINER["ports"]}
 
 
 def settings() -> Settings:
+    secrets = {"database": "postgresql://petstore@db/petstore", "redis": "redis://valkey:6379"}
     variables = {}
     for variable in CONTAINER["env"]:
         reference = variable.get("valueFrom", {}).get("secretKeyRef")
-        variables[variable["name"]] = SECRETS[reference["key"]] if reference else variable["value"]
+        variables[variable["name"]] = secrets[reference["key"]] if reference else variable["value"]
     return settings_of(image_settings() | variables)
 
 
@@ -63,14 +62,6 @@ def test_each_manifest_matches_its_schema(name: str) -> None:
     check({"apiVersion": "v1", "kind": "Pod", **DEPLOYMENT["template"]})
 
 
-@pytest.mark.parametrize("change", [{"replicaz": 2}, {"paused": "yes"}, {"template": None}])
-def test_a_mistake_fails_validation(change: dict[str, Any]) -> None:
-    described = resource("deployment")
-    described["spec"] |= change
-    with pytest.raises((msgspec.ValidationError, AssertionError)):
-        check(described)
-
-
 def test_every_manifest_is_applied_with_the_version_of_this_source() -> None:
     assert sorted(resource("kustomization")["resources"]) == FILES
     (image,) = resource("kustomization")["images"]
@@ -85,7 +76,8 @@ def test_every_selector_selects_the_same_pods() -> None:
         resource("network-policy")["spec"]["podSelector"]["matchLabels"],
         POD["topologySpreadConstraints"][0]["labelSelector"]["matchLabels"],
     ]
-    assert all(selector == LABELS for selector in selectors)
+    labels = DEPLOYMENT["template"]["metadata"]["labels"]
+    assert all(selector == labels for selector in selectors)
     scaled = resource("autoscaler")["spec"]["scaleTargetRef"]
     assert (scaled["kind"], scaled["name"]) == (
         "Deployment",

@@ -8,13 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from petstore.cli.main import main
 from petstore.pets.model import NewPet, Pet
 from support.changes import create_pet
 from support.full_stores import contents, make_full_store, query
 from support.postgres import PostgresServer, programs
+from support.shop import Shop
 from support.stores import open_store
 
 ROOT = Path(__file__).parents[2]
@@ -59,8 +58,7 @@ class Operator:
 def store(postgres_url: str, tmp_path: Path) -> str:
     """The address of a store with something in every table."""
     make_full_store(tmp_path / "full.db")
-    arguments = ("copy", "--from", f"sqlite:///{tmp_path / 'full.db'}", "--to", postgres_url)
-    assert CliRunner().invoke(main, arguments).exit_code == 0
+    Shop("", "").succeed("copy", "--from", f"sqlite:///{tmp_path}/full.db", "--to", postgres_url)
     return postgres_url
 
 

@@ -23,7 +23,6 @@ COPIED = (
 
 NEXT = "99.1.0"
 ENTRY = "### Added\n\n- Something that users notice.\n"
-PASSES = "test:\n\t@touch .git/tested\n\ndocs:\n\t@cp CHANGELOG.md .git/documented\n"
 
 
 class Repository:
@@ -37,7 +36,8 @@ class Repository:
                 shutil.copytree(ROOT / name, folder / name, ignore=ignored)
             else:
                 shutil.copy(ROOT / name, folder)
-        (folder / "Makefile").write_text(PASSES)
+        passes = "test:\n\t@touch .git/tested\n\ndocs:\n\t@cp CHANGELOG.md .git/documented\n"
+        (folder / "Makefile").write_text(passes)
         changelog = (folder / "CHANGELOG.md").read_text()
         before, unreleased, after = changelog.partition("## [Unreleased]\n")
         _, after = re.split(r"^(?=\[|## \[)", after, maxsplit=1, flags=re.MULTILINE)
@@ -130,44 +130,38 @@ def test_a_dirty_tree_is_refused_and_its_changes_are_listed(unchanged: Repositor
     assert " M README.md\n?? notes.txt" in refusal
 
 
+def test_a_failed_build_leaves_the_files_unchanged(unchanged: Repository) -> None:
+    for name in ("LICENSE", "README.md"):
+        (unchanged.folder / name).unlink()
+    unchanged.commit()
+    assert "hatchling build" in unchanged.refusal()
+
+
 @pytest.mark.parametrize(
-    ("before", "after", "expected"),
+    ("file", "before", "after", "expected"),
     [
-        (ENTRY, "### Added\n", "CHANGELOG.md: the section [Unreleased] has no entries"),
+        ("Makefile", "@touch .git/tested", "@false", "make test COVERAGE=1 failed"),
+        ("CHANGELOG.md", ENTRY, "### Added\n", "the section [Unreleased] has no entries"),
         *(
-            (lost, "## [Lost]", "CHANGELOG.md: expected a section [Unreleased] and its link")
+            ("CHANGELOG.md", lost, "## [Lost]", "expected a section [Unreleased] and its link")
             for lost in ("## [Unreleased]", "[Unreleased]: ")
         ),
         (
+            "CHANGELOG.md",
             f"v{__version__}...HEAD",
             "v0.1.0...HEAD",
-            f"CHANGELOG.md: the link of [Unreleased] begins at 0.1.0, not at {__version__}",
+            f"the link of [Unreleased] begins at 0.1.0, not at {__version__}",
         ),
     ],
 )
-def test_an_incomplete_changelog_is_refused(
-    unchanged: Repository, before: str, after: str, expected: str
+def test_without_passing_tests_and_a_complete_changelog_nothing_is_released(
+    unchanged: Repository, file: str, before: str, after: str, expected: str
 ) -> None:
-    path = unchanged.folder / "CHANGELOG.md"
+    path = unchanged.folder / file
     path.write_text(path.read_text().replace(before, after))
     unchanged.commit()
-    refusal = unchanged.refusal()
-    unchanged.git("reset", "--quiet", "--hard", "HEAD~1")
-    assert refusal == expected
-
-
-def test_without_passing_tests_nothing_is_released(unchanged: Repository) -> None:
-    (unchanged.folder / "Makefile").write_text("test:\n\t@false\n")
-    unchanged.commit()
-    assert unchanged.refusal().endswith("make test COVERAGE=1 failed")
+    assert unchanged.refusal().endswith(expected)
     assert f"v{NEXT}" not in unchanged.git("tag")
-
-
-def test_a_failed_build_leaves_the_files_unchanged(unchanged: Repository) -> None:
-    (unchanged.folder / "LICENSE").unlink()
-    (unchanged.folder / "README.md").unlink()
-    unchanged.commit()
-    assert "hatchling build" in unchanged.refusal()
 
 
 # A release
@@ -184,13 +178,6 @@ def test_a_release_is_tested_committed_tagged_and_has_complete_packages(
     assert repository.git("log", "-1", "--format=%s") == f"Release {NEXT}"
     assert repository.git("rev-parse", f"v{NEXT}^{{commit}}") == repository.git("rev-parse", "HEAD")
     assert repository.git("cat-file", "-t", f"v{NEXT}") == "tag"
-    assert_has_its_version(repository)
-    assert_has_its_section((repository.folder / "CHANGELOG.md").read_text())
-    assert_has_its_section((repository.folder / ".git/documented").read_text())
-    assert_hold_the_code_and_nothing_else(repository.folder / "dist")
-
-
-def assert_has_its_version(repository: Repository) -> None:
     changed = repository.git("show", "--format=", "--name-only", "HEAD").splitlines()
     image, code = "deploy/kubernetes/kustomization.yaml", "src/petstore/__init__.py"
     client = "clients/python/src/petstore_client/_version.py"
@@ -200,6 +187,9 @@ def assert_has_its_version(repository: Repository) -> None:
     assert f'__version__ = "{NEXT}"\n' in (repository.folder / client).read_text()
     assert f"newTag: {NEXT}\n" in (repository.folder / image).read_text()
     assert f'__version__ = "{NEXT}"\n' in (repository.folder / code).read_text()
+    assert_has_its_section((repository.folder / "CHANGELOG.md").read_text())
+    assert_has_its_section((repository.folder / ".git/documented").read_text())
+    assert_hold_the_code_and_nothing_else(repository.folder / "dist")
 
 
 def assert_has_its_section(changelog: str) -> None:
@@ -210,14 +200,6 @@ def assert_has_its_section(changelog: str) -> None:
     assert links[1].endswith(f"/compare/v{__version__}...v{NEXT}")
 
 
-def names_in(packages: Path, name: str) -> tuple[set[str], set[str]]:
-    """Return the names of the files in the wheel and in the sdist of a package."""
-    with zipfile.ZipFile(packages / f"{name}-{NEXT}-py3-none-any.whl") as wheel:
-        in_wheel = set(wheel.namelist())
-    with tarfile.open(packages / f"{name}-{NEXT}.tar.gz") as sdist:
-        return in_wheel, set(sdist.getnames())
-
-
 def assert_hold_the_code_and_nothing_else(packages: Path) -> None:
     about = {"LICENSE", "README.md", "pyproject.toml", "PKG-INFO", ".gitignore"}
     for name, source, more in (
@@ -226,7 +208,10 @@ def assert_hold_the_code_and_nothing_else(packages: Path) -> None:
     ):
         files = [path for path in source.rglob("*") if path.is_file() and path.suffix != ".pyc"]
         code = {str(path.relative_to(source.parent)) for path in files}
-        in_wheel, in_sdist = names_in(packages, name)
+        with zipfile.ZipFile(packages / f"{name}-{NEXT}-py3-none-any.whl") as wheel:
+            in_wheel = set(wheel.namelist())
+        with tarfile.open(packages / f"{name}-{NEXT}.tar.gz") as sdist:
+            in_sdist = set(sdist.getnames())
         scripts = {"entry_points.txt"} if name == "petstore_service" else set()
         told = {"METADATA", "WHEEL", "RECORD", "licenses/LICENSE"} | scripts
         assert in_wheel == code | {f"{name}-{NEXT}.dist-info/{each}" for each in told}

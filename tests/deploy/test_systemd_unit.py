@@ -44,19 +44,16 @@ def test_the_settings_are_valid_and_the_limits_of_the_unit_leave_room_for_them()
     assert value("LogRateLimitIntervalSec") == "0"  # for a line of each request
 
 
-def test_it_tells_of_its_start_which_takes_as_long_as_it_takes() -> None:
+def test_it_starts_and_stops_with_its_socket_and_tells_of_its_start_however_long_it_takes() -> None:
+    assert value("Requires") == value("Also") == "petstore.socket"
+    assert "petstore.socket" in value("After").split()
+    default = its_settings()
+    lines = (DEPLOY / "petstore.socket").read_text().splitlines()
+    assert f"ListenStream={default.host}:{default.port}" in lines
     assert value("ExecStart").endswith("/bin/petstore serve")
     assert value("Type") == "notify"
     assert value("TimeoutStartSec") == "infinity"
     assert value("KillMode") == "mixed"
-
-
-def test_it_starts_and_stops_with_its_socket_which_listens_where_the_service_does() -> None:
-    assert value("Requires") == value("Also") == "petstore.socket"
-    assert "petstore.socket" in value("After").split()
-    lines = (DEPLOY / "petstore.socket").read_text().splitlines()
-    default = its_settings()
-    assert f"ListenStream={default.host}:{default.port}" in lines
 
 
 @pytest.mark.skipif(_VERIFIER is None, reason=needs("systemd-analyze"))

@@ -16,12 +16,34 @@ POST = (
 )
 
 
-def test_headers_that_drip_do_not_extend_their_timeout(short_timeout_server: ServerProcess) -> None:
+def test_a_connection_is_closed_after_the_header_timeout_or_the_idle_timeout(
+    short_timeout_server: ServerProcess,
+) -> None:
+    line = b"GET /v1/pets HTTP/1.1\r\n"
+    started = time.monotonic()
+    with ExitStack() as stack:
+        connections = []
+        for data in (b"", b"G", line, line + b"Host: petstore\r\nX: "):
+            connections.append(stack.enter_context(RawSocket(short_timeout_server.port)))
+            connections[-1].send(data)
+        idle = stack.enter_context(RawSocket(short_timeout_server.port))
+        idle.send(b"GET /healthz HTTP/1.1\r\nHost: petstore\r\n\r\n")
+        assert idle.read_response().status == 200
+        assert {connection.rest() for connection in (*connections, idle)} == {b""}
+    assert time.monotonic() - started > 0.3
+
+
+@pytest.mark.parametrize(
+    ("begin", "drop"), [(b"GET /v1/pets HTTP/1.1\r\n", b"X: y\r\n"), (b"", b"\r\n")]
+)
+def test_headers_or_blank_lines_that_drip_do_not_extend_their_timeout(
+    short_timeout_server: ServerProcess, begin: bytes, drop: bytes
+) -> None:
     started = time.monotonic()
     with RawSocket(short_timeout_server.port, seconds=0.05) as connection:
-        connection.send(b"GET /v1/pets HTTP/1.1\r\n")
+        connection.send(begin)
         while time.monotonic() - started < 20:
-            connection.send(b"X: y\r\n")
+            connection.send(drop)
             try:
                 assert connection.rest() == b""
                 break

@@ -14,12 +14,10 @@ import pytest
 from petstore.http.connection import Connection, RequestBody
 from petstore.http.messages import Request
 from support.raw_socket import RawSocket
-from support.served import Echo, Served, served
+from support.served import CLOSING, GET, Echo, Served, in_memory, served
 from support.waiting import within
 
-GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 HIDDEN = GET.replace(b"/", b"/hidden", 1)
-CLOSING = GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
 CHUNKED = b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -87,19 +85,6 @@ def test_a_client_that_has_begun_its_body_or_speaks_http_1_0_gets_no_100_continu
     assert (response.status, response.body) == (200, b"POST /x? hello")
 
 
-def test_a_client_that_sends_only_blank_lines_is_disconnected(app: Echo) -> None:
-    started = time.monotonic()
-    with served(app, seconds=0.3) as server, RawSocket(server.port, seconds=0.1) as connection:
-        while time.monotonic() - started < 20:
-            connection.send(b"\r\n")
-            try:
-                assert connection.rest() == b""
-                break
-            except TimeoutError:
-                continue
-    assert time.monotonic() - started < 20
-
-
 def test_a_client_that_half_closes_gets_all_its_responses(server: Served) -> None:
     chunked = CHUNKED + b"5\r\nhello\r\n" * 1_000 + b"0\r\n\r\n"
     for data, count in [(GET * 50, 50), (GET + GET[:9], 1), (post(b"x") * 3, 3), (chunked, 0)]:
@@ -133,11 +118,6 @@ def test_a_client_that_keeps_sending_still_gets_the_last_response(
         connection.finish_sending()
         assert connection.rest() == b""
     assert len(app.seen) == 1
-
-
-def in_memory(kind: type) -> int:
-    gc.collect()
-    return sum(isinstance(one, kind) for one in gc.get_objects())
 
 
 def test_requests_after_an_unfinished_one_wait_and_are_not_parsed(
@@ -217,17 +197,33 @@ def test_a_client_that_has_disconnected_gets_no_response_and_leaves_nothing_in_m
         assert connection.read_response().status == 200
 
 
-def test_a_body_dropped_for_lack_of_memory_is_not_kept(app: Echo) -> None:
-    head = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n"
-    app.is_free, app.reads_at_once = (lambda: False), False
-    with served(app, buffer_bytes=30_000) as server, RawSocket(server.port) as connection:
-        connection.send(head + b"x" * 20_000)
+LATER = GET[:-2] + b"X: " + b"y" * 12_000
+
+
+@pytest.mark.parametrize(
+    ("begin", "rest", "status", "ending"),
+    [
+        (post(b"x" * 30_000)[:-22_000], b"x" * 8_000, 400, b""),
+        (post(b"x" * 2_000)[:-1_000], b"x" * 1_000 + LATER, 200, b" " + b"x" * 2_000),
+        (GET, LATER, 200, b"GET /? "),
+    ],
+    ids=["a body", "what follows a body", "what follows a request"],
+)
+def test_what_is_dropped_for_lack_of_memory_ends_the_connection_after_its_response(
+    app: Echo, free: Event, begin: bytes, rest: bytes, status: int, ending: bytes
+) -> None:
+    app.reads_at_once = status == 200
+    with served(app, buffer_bytes=10_000) as server, RawSocket(server.port) as connection:
+        connection.send(begin)
         assert within(30, lambda: bool(app.seen))
-        connection.send(b"x" * 20_000)
         time.sleep(0.05)
-        app.is_free = lambda: True
+        connection.send(rest)
+        time.sleep(0.05)
+        free.set()
         response = connection.read_response()
-        assert (response.status, response.fields["connection"]) == (400, "close")
+        assert (response.status, response.fields["connection"]) == (status, "close")
+        assert response.body.endswith(ending)
+        assert connection.rest() == b""
 
 
 @pytest.mark.parametrize(("of_head", "of_body"), [(14_000, 0), (1, 14_000)])
@@ -247,30 +243,6 @@ def test_headers_and_received_body_parts_count_until_the_request_is_complete(
         assert (response.status, response.fields["connection"]) == (400, "close")
         second.send(b"z" * 10)
         assert second.read_response().status == 200
-
-
-def test_a_complete_body_stays_complete_if_later_data_is_dropped(app: Echo) -> None:
-    head = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n"
-    with served(app, buffer_bytes=6_000) as server, RawSocket(server.port) as connection:
-        connection.send(head + b"x" * 1_000)
-        assert within(30, lambda: bool(app.seen))
-        time.sleep(0.05)
-        connection.send(b"x" * 1_000 + GET[:-2] + b"X: " + b"y" * 12_000)
-        response = connection.read_response()
-        assert (response.status, response.fields["connection"]) == (200, "close")
-        assert response.body.endswith(b" " + b"x" * 2_000)
-
-
-def test_a_pipeline_dropped_for_lack_of_memory_ends_after_its_response(app: Echo) -> None:
-    app.is_free = lambda: False
-    with served(app, buffer_bytes=10_000) as server, RawSocket(server.port) as connection:
-        connection.send(GET)
-        assert within(30, lambda: bool(app.seen))
-        connection.send(GET[:-2] + b"X: " + b"y" * 12_000)
-        time.sleep(0.05)
-        app.is_free = lambda: True
-        assert connection.read_response().fields["connection"] == "close"
-        assert connection.rest() == b""
 
 
 def test_the_size_limit_of_headers_is_per_request_in_a_pipeline(server: Served) -> None:

@@ -16,13 +16,13 @@ from support.exploration import explored
 
 LINES = st.sampled_from(
     [
+        *(b"GET / HTTP/1.1", b"POST /a?b=c HTTP/1.1", b"DELETE /x;y=1 HTTP/1.0"),
         *(
-            b"GET / HTTP/1.1",
-            b"POST /a?b=c HTTP/1.1",
-            b"DELETE /x;y=1 HTTP/1.0",
             b"HEAD * HTTP/1.1",
+            b"PUT /a%20b?c?d HTTP/1.1",
+            b"POST //a HTTP/1.9",
+            b"OPTIONS /# HTTP/1.1",
         ),
-        *(b"PUT /a%20b?c?d HTTP/1.1", b"POST //a HTTP/1.9", b"OPTIONS /# HTTP/1.1"),
     ]
 )
 FIELDS = st.sampled_from(

@@ -1,6 +1,5 @@
 """Responses: to clients that read slowly or not at all, of files, and within the budget."""
 
-import gc
 import socket
 import struct
 import time
@@ -8,7 +7,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Event
@@ -19,11 +17,9 @@ import pytest
 from petstore.http.connection import BufferBudget, Connection
 from petstore.http.messages import Receive, Request, Response
 from support.raw_socket import ConnectionEnded, RawSocket
-from support.served import Echo, Served, served
+from support.served import CLOSING, GET, Echo, Served, in_memory, served
 from support.waiting import within
 
-GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
-CLOSING = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 CONTENT = bytes(range(256)) * 8192  # 2 MiB
 
 
@@ -47,11 +43,6 @@ def read_all(client: socket.socket) -> bytes:
     return b"".join(iter(lambda: client.recv(1 << 20), b""))
 
 
-def in_memory(kind: type) -> int:
-    gc.collect()
-    return sum(isinstance(one, kind) for one in gc.get_objects())
-
-
 def test_a_client_that_does_not_read_responses_is_disconnected(app: Echo) -> None:
     app.size = 50_000
     with (
@@ -72,10 +63,12 @@ def test_a_connection_beyond_the_budget_of_unread_responses_is_closed(app: Echo)
 
 
 @contextmanager
-def slow_callers(server: Served) -> Iterator[list[socket.socket]]:
-    """Ten clients of large responses, of which a connection holds one piece apart."""
+def slow_callers(
+    server: Served, count: int = 10, room: int = 4096
+) -> Iterator[list[socket.socket]]:
+    """Clients of large responses, of which a connection holds one piece apart."""
     with ExitStack() as opened:
-        callers = [opened.enter_context(slow_caller(server)) for _ in range(10)]
+        callers = [opened.enter_context(slow_caller(server, room)) for _ in range(count)]
         for caller in callers:
             caller.sendall(CLOSING)
         yield callers
@@ -90,12 +83,12 @@ def test_large_responses_of_connections_count_as_a_whole(app: Echo) -> None:
 
 def test_large_responses_to_clients_that_read_are_not_cut_off(app: Echo) -> None:
     app.size, app.is_free = 100_000, lambda: len(app.seen) == 20  # all at the same time
-    with served(app, buffer_bytes=1_000_000) as server, ExitStack() as opened:
-        callers = [opened.enter_context(slow_caller(server, 1 << 20)) for _ in range(20)]
-        for caller in callers:
-            caller.sendall(CLOSING)
-        with ThreadPoolExecutor(20) as pool:
-            received = [*pool.map(read_all, callers)]
+    with (
+        served(app, buffer_bytes=1_000_000) as server,
+        slow_callers(server, 20, 1 << 20) as callers,
+        ThreadPoolExecutor(20) as pool,
+    ):
+        received = [*pool.map(read_all, callers)]
     assert min(map(len, received)) > app.size
 
 
@@ -205,15 +198,6 @@ class Files(Echo):
         return bool(self.files) and all(file.closed for file in self.files)
 
 
-def test_an_empty_file_is_an_empty_body() -> None:
-    files = Files(BytesIO)
-    with served(files) as server, RawSocket(server.port) as connection:
-        connection.send(GET + GET)
-        for _ in range(2):
-            response = connection.read_response()
-            assert (response.status, response.body) == (200, b"")
-
-
 def test_a_file_larger_than_the_budget_is_read_only_as_the_client_reads(files: Files) -> None:
     with served(files, buffer_bytes=1 << 19) as server, slow_caller(server) as client:
         client.sendall(CLOSING)
@@ -225,19 +209,20 @@ def test_a_file_larger_than_the_budget_is_read_only_as_the_client_reads(files: F
 
 @pytest.mark.parametrize("has_begun", [True, False])
 def test_the_file_of_a_client_that_has_disconnected_is_closed(
-    server: Served, files: Files, *, has_begun: bool
+    files: Files, *, has_begun: bool
 ) -> None:
     is_free = Event()
     if not has_begun:
         files.is_free = is_free.is_set
-    with slow_caller(server) as client:
+    with served(files) as server, slow_caller(server) as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         client.sendall(GET)
         assert within(30, lambda: bool(files.seen))
         assert not has_begun or client.recv(1) == b"H"
-    assert within(30, lambda: server.connections == 0)
-    is_free.set()
-    assert within(30, files.has_closed_all)
+        client.close()
+        assert within(30, lambda: server.connections == 0)
+        is_free.set()
+        assert within(30, files.has_closed_all)
 
 
 def test_a_client_that_reads_nothing_of_a_file_is_disconnected(files: Files) -> None:
@@ -271,31 +256,27 @@ def test_a_file_that_cannot_be_read_ends_its_connection(
     assert "a response was not sent" in caplog.text
 
 
-def large_file() -> IO[bytes]:
+def file_with(content: bytes) -> IO[bytes]:
     file = TemporaryFile()  # noqa: SIM115 - the server closes it
-    file.write(CONTENT)
+    file.write(content)
     return file
 
 
 @pytest.fixture
 def files() -> Files:
     """An application that responds with large files."""
-    return Files(large_file)
+    return Files(lambda: file_with(CONTENT))
 
 
-@pytest.fixture
-def server(files: Files) -> Iterator[Served]:
-    with served(files) as server:
-        yield server
-
-
-def test_a_file_is_sent_from_its_beginning_and_closed(server: Served, files: Files) -> None:
-    with RawSocket(server.port) as connection:
+@pytest.mark.parametrize("content", [CONTENT, b""], ids=["large", "empty"])
+def test_a_file_is_sent_from_its_beginning_and_closed(content: bytes) -> None:
+    files = Files(lambda: file_with(content))
+    with served(files) as server, RawSocket(server.port) as connection:
         connection.send(GET + GET)
-        assert connection.read_response().body == CONTENT
+        assert connection.read_response().body == content
         connection.finish_sending()  # such a client still gets all of a file
-        assert connection.read_response().body == CONTENT
-    assert within(30, files.has_closed_all)
+        assert connection.read_response().body == content
+        assert within(30, files.has_closed_all)
     assert len(files.files) == 2
 
 

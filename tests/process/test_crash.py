@@ -1,10 +1,13 @@
 """Processes that are killed: nothing acknowledged is lost, and nothing half alive stays."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -15,6 +18,7 @@ from support.exploration import DEPTH
 from support.full_stores import query
 from support.other_processes import IdleUser
 from support.process import ServerProcess, StartServer, is_ready
+from support.raw_socket import RawSocket
 from support.waiting import eventually, within
 
 MANY = 100_000
@@ -26,10 +30,9 @@ def stored_ids(folder: Path) -> set[int]:
 
 def saved_count(folder: Path) -> int:
     """Return how many requests of the only key have been saved."""
-    ((count,),) = query(
-        f"sqlite:///{folder}/petstore.db", "SELECT sum(minute_used) FROM rate_limits"
-    )
-    return count or 0
+    used = "SELECT coalesce(sum(minute_used), 0) FROM rate_limits"
+    ((saved,),) = query(f"sqlite:///{folder}/petstore.db", used)
+    return int(saved)
 
 
 def test_a_power_cut_loses_no_acknowledged_write_and_no_saved_count(
@@ -149,3 +152,89 @@ async def test_hundreds_of_buyers_and_a_power_cut_leave_the_store_consistent(
         assert {order["status"] for order in orders.values()} == {
             *("placed", "approved", "delivered", "cancelled")
         }
+
+
+# Killed between a commit and its response: a retry gets the response, and acts once
+
+ALL_SCOPES = ("pets:read", "pets:write", "orders:read", "orders:write", "keys:admin")
+POSTS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "createPet": ("/v1/pets", {"name": "Rex", "categoryId": 1}, "SELECT 1 FROM pets WHERE id > 1"),
+    "placeOrder": ("/v1/store/orders", {"petId": 1}, "SELECT 1 FROM orders"),
+    "createKey": (
+        "/v1/keys",
+        {"name": "Till", "scopes": [*ALL_SCOPES[:4]]},
+        "SELECT 1 FROM api_keys WHERE id > 1",
+    ),
+}
+
+
+def kept(server: ServerProcess) -> int:
+    """Return how many responses are kept for retries."""
+    return len(query(server.database, "SELECT 1 FROM idempotency_records"))
+
+
+def test_the_next_process_replays_responses_lost_in_a_crash(start: StartServer) -> None:
+    # The order of a set is another one in each process.
+    server = start(env={"PYTHONHASHSEED": "1"})
+    scopes = (word for scope in ALL_SCOPES for word in ("--scope", scope))
+    headers = {"Authorization": f"Bearer {server.issue('enterprise', *scopes)}"}
+    pet = {"name": "Bella", "categoryId": 1, "status": "available"}
+    httpx.post(f"{server.url}/v1/pets", json=pet, headers=headers)
+    with ExitStack() as opened:
+        for name, (path, body, done) in POSTS.items():
+            connection = opened.enter_context(RawSocket(server.port))
+            content = json.dumps(body)
+            fields = {**headers, "Host": "x", "Idempotency-Key": name}
+            fields["Content-Length"] = str(len(content))
+            lines = [f"POST {path} HTTP/1.1", *(f"{field}: {fields[field]}" for field in fields)]
+            connection.send("\r\n".join([*lines, "", content]).encode())
+            assert within(30, lambda sql=done: query(server.database, sql))  # type: ignore[misc]
+        server.kill()
+    server = start(env={"PYTHONHASHSEED": "2"})
+    with httpx.Client(base_url=server.url, headers=headers) as client:
+        for name, (path, body, done) in POSTS.items():
+            again = {"Idempotency-Key": name}
+            first, second = (client.post(path, json=body, headers=again) for _ in range(2))
+            assert first.status_code == second.status_code, first.text
+            assert first.content == second.content
+            assert first.headers["Idempotent-Replayed"] == "true"
+            assert len(query(server.database, done)) == 1
+            if name == "createKey":
+                assert first.json()["code"] == "secret_already_shown"
+                continue
+            found = client.get(httpx.URL(first.headers["Location"]).path)
+            assert found.json().items() <= first.json().items()
+
+
+def assert_whole(server: ServerProcess) -> None:
+    """Check that each change is there together with its idempotency record."""
+    counts = "SELECT (SELECT count(*) FROM pets), (SELECT count(*) FROM orders)"
+    ((pets, orders),) = query(server.database, counts)
+    assert kept(server) == pets + orders
+    inventory = query(server.database, "SELECT pets FROM inventory ORDER BY status")
+    assert inventory == [(pets - orders,), (orders,), (0,)]
+
+
+@pytest.mark.explores
+def test_repeated_kills_leave_an_idempotency_record_for_every_change(start: StartServer) -> None:
+    server = start()
+    token = server.issue()
+    killed: list[Writers] = []
+    for kill in range(2 * DEPTH):
+        enough = kept(server) + 20 + 7 * (kill % 4)
+        with Writers(server, token) as buyers:
+            assert within(30, lambda running=server, least=enough: kept(running) > least)  # type: ignore[misc]
+            server.kill()
+        killed.append(buyers)
+        assert set(buyers.statuses) <= {0, 201}
+        assert_whole(server)
+        server = start()
+    headers = {"Authorization": f"Bearer {token}"}
+    with httpx.Client(base_url=f"{server.url}/v1", headers=headers) as client:
+        for buyers in killed:
+            for key, (path, body) in buyers.sent.items():
+                reply = client.post(path, json=body, headers={"Idempotency-Key": key})
+                assert reply.status_code == 201
+                assert reply.content == buyers.responses.get(key, reply.content)
+    assert_whole(server)
+    assert kept(server) == sum(len(buyers.sent) for buyers in killed)

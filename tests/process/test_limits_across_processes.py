@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing
@@ -103,26 +102,8 @@ async def test_a_change_of_limits_and_a_revocation_reach_every_process_at_once(
     await undisturbed(change, shared)
 
 
-async def test_a_replacement_process_shares_the_limits_with_the_others(
-    shared: ServerProcess, redis: RedisServer
-) -> None:
-    async def count() -> None:
-        token = await asyncio.to_thread(shared.issue, "enterprise", "--per-minute", "300")
-        assert statuses(await request_at_once(shared.port, token, 100)) == {404: 100}
-        workers = shared.workers()
-        processes = {*redis.call("ZRANGE", "petstore:processes", 0, -1)}
-        os.kill(workers[0], signal.SIGKILL)
-        await eventually(lambda: len({*shared.workers()} - {*workers}) == 1)
-        await eventually(lambda: {*redis.call("ZRANGE", "petstore:processes", 0, -1)} - processes)
-        assert statuses(await request_at_once(shared.port, token, 400)) == {404: 200, 429: 200}
-
-    await undisturbed(count, shared)
-
-
 # While Redis is gone or hangs
 
-STALL = 20
-"""Max seconds for a response. On a busy machine this detects a hang, not its exact length."""
 LOST, FOUND = "Redis is unavailable", "Redis is back"
 
 
@@ -149,12 +130,6 @@ async def traffic(server: ServerProcess, token: str) -> AsyncIterator[list[Respo
         for caller in callers:
             caller.cancel()
         await asyncio.gather(*callers, return_exceptions=True)
-
-
-async def limits_are_exact(server: ServerProcess) -> None:
-    token = await asyncio.to_thread(server.issue, "enterprise", "--per-minute", "100")
-    responses = await request_at_once(server.port, token, 300)
-    assert statuses(responses) == {404: 100, 429: 200}
 
 
 @pytest.mark.parametrize(
@@ -185,8 +160,15 @@ async def test_requests_get_responses_during_every_redis_failure_and_redis_recov
         before = len(responses)
         await eventually(lambda: len(responses) > before + 50)
     assert {response.status for response in responses} == {404}
-    assert max(response.seconds for response in responses) < STALL
-    await undisturbed(lambda: limits_are_exact(shared), shared)
+    # On a busy machine this detects a hang, not its exact length.
+    assert max(response.seconds for response in responses) < 20
+
+    async def limits_are_exact() -> None:
+        token = await asyncio.to_thread(shared.issue, "enterprise", "--per-minute", "100")
+        responses = await request_at_once(shared.port, token, 300)
+        assert statuses(responses) == {404: 100, 429: 200}
+
+    await undisturbed(limits_are_exact, shared)
 
 
 async def test_without_redis_a_service_starts_and_splits_the_limits(

@@ -5,7 +5,7 @@ import re
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.callers import Callers
+from support.callers import Buyers
 from support.exploration import DEPTH
 from support.full_stores import query
 from support.postgres import PostgresServer, database_name
@@ -24,6 +24,7 @@ from support.process import (
     StartServer,
     free_port,
     is_ready,
+    listens,
     petstore,
     serving,
 )
@@ -31,9 +32,7 @@ from support.raw_socket import RawResponse, RawSocket
 from support.redis_server import redis_server
 from support.waiting import within
 
-_THREADS = 3
 _PAUSE = 0.01  # leaves the machine some time for what is starting
-_CHECK_SECONDS = 0.05
 
 
 class Balanced(httpx.HTTPTransport):
@@ -47,7 +46,7 @@ class Balanced(httpx.HTTPTransport):
         self._checked_at = 0.0
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        if time.monotonic() > self._checked_at + _CHECK_SECONDS:
+        if time.monotonic() > self._checked_at + 0.05:
             urls = ((port, f"http://127.0.0.1:{port}") for port in self._ports)
             self._ready = [port for port, url in urls if is_ready(url)]
             self._checked_at = time.monotonic()
@@ -56,111 +55,40 @@ class Balanced(httpx.HTTPTransport):
         return super().handle_request(request)
 
 
-class Load(Callers):
-    """Threads that add pets, each of its own name, and look for them, until the block ends.
-
-    Every other thread makes a connection for each request. ``failures`` are requests that had
-    another response than they should, or none.
-    """
-
-    def __init__(
-        self,
-        url: str,
-        token: str,
-        transport: Callable[[], httpx.BaseTransport] = httpx.HTTPTransport,
-    ) -> None:
-        self.names: list[str] = []
-        self.failures: list[str] = []
-        self._url = url
-        self._transport = transport
-        self._headers = {"Authorization": f"Bearer {token}"}
-        self._numbers = count()
-        super().__init__(self._go_on, _THREADS)
-
-    def add_more(self, requests: int = 10) -> None:
-        """Wait until so many more pets were added."""
-        enough = len(self.names) + requests
-        assert within(30, lambda: len(self.names) >= enough), self.failures
-
-    def _go_on(self, number: int) -> None:
-        keep_alive = number % 2 == 0
-        headers = self._headers if keep_alive else {**self._headers, "Connection": "close"}
-        with httpx.Client(
-            base_url=f"{self._url}/v1", headers=headers, timeout=30, transport=self._transport()
-        ) as client:
-            while not self.stop.wait(_PAUSE):
-                try:
-                    self._add_and_look(client)
-                except httpx.TransportError as error:
-                    self.failures.append(f"{error!r} (kept alive: {keep_alive})")
-
-    def _add_and_look(self, client: httpx.Client) -> None:
-        name = f"pet {next(self._numbers)}"
-        added = client.post("/pets", json={"name": name, "categoryId": 1})
-        if added.status_code != 201:
-            self.failures.append(f"POST {added.status_code} {added.text}")
-            return
-        self.names.append(name)
-        found = client.get(f"/pets/{added.json()['id']}")
-        if found.status_code != 200 or found.json()["name"] != name:
-            self.failures.append(f"GET {found.status_code} {found.text}")
-
-
-def stored_names(server: ServerProcess) -> list[str]:
-    return [name for (name,) in query(server.database, "SELECT name FROM pets ORDER BY id")]
-
-
-class Pair:
-    """Two instances of the service at ``ports``, each restarted in its turn."""
-
-    def __init__(self, folder: Path, database: str, *arguments: str) -> None:
-        self.ports: list[int] = []
-        self._new = partial(ServerProcess, folder, *arguments, database=database)
-        self._running = [self._new(), self._new()]
-        self._take_in(*self._running)
-
-    @property
-    def newest(self) -> ServerProcess:
-        """The instance that was started last."""
-        return self._running[-1]
-
-    def restart(self) -> None:
-        """Stop the older one; another begins to start while that serves its last requests."""
-        leaving = self._running[0]
-        leaving.process.send_signal(signal.SIGTERM)
-        self._running.append(self._new())
-        assert leaving.stop() == 0
-        self.ports.remove(leaving.port)
-        del self._running[0]
-        self._take_in(self.newest)
-
-    def end(self) -> None:
-        for service in self._running:
-            if service.process.poll() is None:
-                service.kill()
-
-    def _take_in(self, *services: ServerProcess) -> None:
-        for service in services:
-            service.wait_until_ready()
-            self.ports.append(service.port)
+def assert_every_request_was_served(buyers: Buyers, server: ServerProcess) -> None:
+    """Check that all changes were acknowledged, and that each is there once."""
+    assert (set(buyers.statuses), set(buyers.reads)) == ({201}, {200})
+    for table, acknowledged in (("pets", buyers.pets), ("orders", buyers.orders)):
+        stored = query(server.database, f"SELECT id FROM {table} ORDER BY id")  # noqa: S608 - a name
+        assert stored == [(each,) for each in sorted(acknowledged)]
 
 
 @pytest.mark.explores
 def test_rolling_restarts_behind_a_balancer_lose_no_request(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:
+    ports: list[int] = []
     with redis_server() as redis, ExitStack() as last:
-        url = postgres.new_store()
-        drain = ("--drain-timeout", "0.3")
-        pair = Pair(tmp_path, url, "--redis", redis.url, *drain)
-        last.callback(pair.end)
-        with Load(pair.newest.url, pair.newest.issue(), partial(Balanced, pair.ports)) as load:
+        options = ("--redis", redis.url, "--drain-timeout", "0.3")
+        new = partial(ServerProcess, tmp_path, *options, database=postgres.new_store())
+
+        def take_in(service: ServerProcess) -> ServerProcess:
+            last.callback(service.stop)
+            service.wait_until_ready()
+            ports.append(service.port)
+            return service
+
+        older, newer = map(take_in, [new(), new()])
+        with Buyers(newer, newer.issue(), partial(Balanced, ports), _PAUSE) as buyers:
             for _ in range(2 * DEPTH):
-                load.add_more()
-                pair.restart()
-            load.add_more()
-        assert load.failures == []
-        assert sorted(stored_names(pair.newest)) == sorted(load.names)
+                buyers.order_more(5)
+                older.process.send_signal(signal.SIGTERM)
+                following = new()  # begins to start while the older one serves its last requests
+                assert older.stop() == 0
+                ports.remove(older.port)
+                older, newer = newer, take_in(following)
+            buyers.order_more(5)
+        assert_every_request_was_served(buyers, newer)
 
 
 @pytest.fixture
@@ -178,14 +106,13 @@ def test_restarts_with_a_socket_of_systemd_cost_no_request_and_apply_changed_set
         options = ("--workers", str(workers), "--redis", redis.url, "--drain-timeout", "1")
         server = start(*options, listener=listener)
         token = server.issue()
-        with Load(server.url, token) as load:
-            load.add_more()
+        with Buyers(server, token, pause=_PAUSE) as buyers:
+            buyers.order_more(5)
             server.restart()
-            load.add_more()
+            buyers.order_more(5)
             server.restart(*options, "--max-body-bytes", "1024")
-            load.add_more()
-        assert load.failures == []
-        assert sorted(stored_names(server)) == sorted(load.names)
+            buyers.order_more(5)
+        assert_every_request_was_served(buyers, server)
         headers = {"Authorization": f"Bearer {token}"}
         large = httpx.post(f"{server.url}/v1/pets", headers=headers, content=b" " * 1025)
         assert large.status_code == 413
@@ -256,11 +183,6 @@ def test_the_socket_of_systemd_wins_over_the_port_and_systemd_is_told_of_start_a
     assert [line["event"] for line in others] == ["stop_started", "stopped"]
 
 
-def listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
 def get(server: ServerProcess, path: str) -> RawResponse:
     """Ask on a connection of its own, faster than a client of httpx is made."""
     with RawSocket(server.port) as caller:
@@ -300,7 +222,7 @@ def test_after_a_stop_signal_the_service_drains_clients_until_the_drain_timeout(
         late.send(b"no object")
         assert late.read_response().status == 400
     assert server.stop() == 0
-    assert stored_names(server) == ["Bella"]
+    assert query(server.database, "SELECT name FROM pets") == [("Bella",)]
 
 
 # An older version beside a newer schema

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,7 +12,7 @@ import pytest
 
 from petstore.cli.serve import announce
 from petstore.settings import Settings
-from support.process import ServerProcess, StartServer
+from support.process import ServerProcess, StartServer, listens
 from support.raw_socket import RawSocket
 from support.redis_server import redis_server
 from support.stores import leave_half_written, locked
@@ -51,11 +50,6 @@ def test_settings_from_the_environment_apply_and_only_addresses_are_printed(
         f"Console is at   {server.url}/console",
     ]
     assert [line for line in server.log_lines() if line["level"] == "warning"] == []
-
-
-def listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_sighup_changes_nothing_from_the_first_moments_on(tmp_path: Path) -> None:
@@ -167,24 +161,25 @@ def test_running_requests_get_responses_and_new_ones_are_refused(
     assert requests[-1]["status"] == 400
 
 
-def test_a_body_that_never_arrives_is_abandoned(start: StartServer) -> None:
-    server = start("--body-timeout", "1", "--drain-timeout", "0.3")
-    with RawSocket(server.port) as caller:
-        caller.begin_post(server.issue())
-        assert server.stop() == 0
-        assert caller.read_response().status == 408
-
-
-def test_a_request_beyond_the_shutdown_timeout_is_cut_off(
-    start: StartServer, tmp_path: Path
+@pytest.mark.parametrize(
+    ("options", "received"),
+    [
+        ("--body-timeout 1 --drain-timeout 0.3", b"HTTP/1.1 408 "),
+        ("--body-timeout 60 --drain-timeout 1 --shutdown-timeout 3", b""),
+    ],
+    ids=["body timeout", "shutdown timeout"],
+)
+def test_a_body_that_never_arrives_is_abandoned_or_cut_off(
+    start: StartServer, tmp_path: Path, options: str, received: bytes
 ) -> None:
-    server = start("--shutdown-timeout", "3", "--drain-timeout", "1", "--body-timeout", "60")
+    server = start(*options.split())
     with RawSocket(server.port) as caller:
         caller.begin_post(server.issue())
         assert server.stop() == 0
-        assert caller.rest() == b""
+        assert caller.rest()[:13] == received
     assert not list(tmp_path.glob("*-wal"))
-    assert any("cut off" in line["event"] for line in server.log_lines())
+    cut_off = any("cut off" in line["event"] for line in server.log_lines())
+    assert cut_off == (not received)
 
 
 def test_a_stop_signal_during_the_start_takes_effect(tmp_path: Path) -> None:

@@ -66,6 +66,11 @@ def _is_free(port: int) -> bool:
     return True
 
 
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def petstore(
     *arguments: str, cwd: Path, env: dict[str, str] | None = None, **options: Any
 ) -> subprocess.CompletedProcess[str]:

@@ -1,6 +1,7 @@
 """The HTTP server at work in a thread, with an application of the test."""
 
 import asyncio
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
@@ -11,6 +12,14 @@ import uvloop
 from petstore.http.messages import Receive, Request, Response
 from petstore.http.server import ConnectionLimits, HttpServer
 from petstore.server.listeners import listen
+
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+CLOSING = GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+
+
+def in_memory(kind: type) -> int:
+    gc.collect()
+    return sum(isinstance(one, kind) for one in gc.get_objects())
 
 
 class Echo:

@@ -1,8 +1,12 @@
-"""``deploy/compose.yaml`` and ``deploy/haproxy``: they fit each other and the service."""
+"""``deploy/Dockerfile``, ``compose.yaml`` and ``haproxy``: they fit each other and the service."""
 
+import json
+import os
 import re
 import subprocess
 import sys
+import tomllib
+from fnmatch import fnmatch
 from ipaddress import IPv4Address, IPv4Network, ip_network
 from pathlib import Path
 from typing import Any
@@ -10,10 +14,11 @@ from typing import Any
 import httpx
 import pytest
 
-from petstore.settings import Settings
+from petstore.settings import Settings, sqlite_path
 from support.deploy_files import (
     DEPLOY,
     POSTGRES_CONNECTIONS,
+    ROOT,
     image_settings,
     image_stages,
     read_yaml,
@@ -22,7 +27,8 @@ from support.deploy_files import (
     settings_of,
     words_of,
 )
-from support.process import ServerProcess
+from support.odd_service import odd_service
+from support.process import ServerProcess, free_port
 
 COMPOSE = read_yaml("compose.yaml")
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
@@ -35,14 +41,18 @@ def settings(name: str) -> Settings:
     return settings_of(image_settings() | settings_among(INSTANCES[name]["environment"]))
 
 
-@pytest.mark.parametrize("name", ["compose.yaml", "compose.tls.yaml"])
-def test_the_file_matches_the_compose_schema(name: str) -> None:
-    check = ("-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "hadolint --no-color Dockerfile",
+        "check-jsonschema --builtin-schema vendor.compose-spec compose.yaml compose.tls.yaml",
+    ],
+)
+def test_a_linter_finds_nothing_wrong(arguments: str) -> None:
+    name, *options = arguments.split()
+    program = Path(sys.executable).with_name(name)
     ran = subprocess.run(
-        [sys.executable, *check, DEPLOY / name],
-        capture_output=True,
-        text=True,
-        check=False,
+        [program, *options], cwd=DEPLOY, capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stdout
 
@@ -136,7 +146,7 @@ def test_no_secret_is_committed_or_sent_to_the_build_of_the_image() -> None:
     sent = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
     assert "*" in sent
     assert not any(line.startswith("!deploy") for line in sent)
-    committed = (DEPLOY.parent / ".gitignore").read_text().splitlines()
+    committed = (ROOT / ".gitignore").read_text().splitlines()
     for described in (COMPOSE, TLS):
         for secret in described["secrets"].values():
             assert secret["file"].removeprefix("./") in committed
@@ -148,5 +158,94 @@ def test_no_secret_is_committed_or_sent_to_the_build_of_the_image() -> None:
 
 def test_the_commands_above_the_file_are_those_of_the_page() -> None:
     commands = re.findall(r"^#   (.+)$", (DEPLOY / "compose.yaml").read_text(), re.MULTILINE)
-    page = (DEPLOY.parent / "docs/deploying.md").read_text()
+    page = (ROOT / "docs/deploying.md").read_text()
     assert f"```sh\ncd deploy\n{chr(10).join(commands)}\n" in page
+
+
+# The image: small, without root, and watched
+
+BUILD, FINAL = image_stages()
+
+
+def exec_form(name: str) -> list[str]:
+    (text,) = [instruction.text for instruction in FINAL if instruction.name == name]
+    command: list[str] = json.loads(text[text.index("[") :])
+    return command
+
+
+def test_the_last_stage_only_copies_build_results_and_does_not_run_as_root() -> None:
+    assert words_of(FINAL, "COPY") == ["--from=build", "/opt/petstore", "/opt/petstore"]
+    assert set(words_of(FINAL, "RUN")) & {"pip", "python", "apt-get", "apt"} == set()
+    assert words_of(BUILD, "FROM")[0] == words_of(FINAL, "FROM")[0]
+    assert words_of(BUILD, "FROM")[0].partition("@")[0].endswith("-slim")
+    (user,) = (number for number, instruction in enumerate(FINAL) if instruction.name == "USER")
+    assert FINAL[user].text == "10001"
+    assert {"RUN", "COPY"}.isdisjoint(instruction.name for instruction in FINAL[user:])
+
+
+def test_every_installed_package_has_a_hash_in_the_lock_file_and_tracing_is_one() -> None:
+    words = words_of(BUILD, "RUN")
+    commands = " ".join(words).split("pip ")
+    fetching = [command for command in commands if command.startswith(("download", "install"))]
+    for command in fetching:
+        assert "--require-hashes" in command or "--no-index" in command
+    assert any(command.startswith("download --require-hashes") for command in fetching)
+    assert "petstore-service[tracing]" in words
+    (lock,) = {word for word in words if word.endswith(".lock")}
+    assert "\nopentelemetry-sdk==" in (ROOT / lock).read_text()
+
+
+def test_copied_files_exist_and_are_not_ignored() -> None:
+    ignore = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+    copies = [instruction.words[:-1] for instruction in BUILD if instruction.name == "COPY"]
+    copied = [source for sources in copies for source in sources]
+    assert sorted(copied) == sorted(line[1:] for line in ignore if line.startswith("!"))
+    assert [source for source in copied if not (ROOT / source).exists()] == []
+    assert any(fnmatch("src", line) for line in ignore)
+
+
+def test_the_image_starts_the_service_with_valid_settings() -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert exec_form("ENTRYPOINT")[0] in scripts
+    assert exec_form("CMD") == ["serve"]
+    found = settings_of(image_settings())
+    assert found.host == "0.0.0.0"  # noqa: S104 - within its container
+    assert words_of(FINAL, "EXPOSE") == [str(found.port)]
+    assert words_of(FINAL, "VOLUME") == [str(sqlite_path(found.database).parent)]
+
+
+@pytest.mark.parametrize(
+    ("responses", "is_healthy"),
+    [((b"HTTP/1.1 200 OK",), True), ((b"HTTP/1.1 503 Service Unavailable",), False), ((), False)],
+    ids=["ready", "not ready", "gone"],
+)
+def test_the_container_is_healthy_while_the_service_is_ready(
+    responses: tuple[bytes, ...], *, is_healthy: bool
+) -> None:
+    program, *arguments = exec_form("HEALTHCHECK")
+    assert program == "python"
+    with odd_service(
+        *(response + b"\r\nContent-Length: 0\r\n\r\n" for response in responses)
+    ) as service:
+        port = service.url.rpartition(":")[2]
+        # A proxy of the machine is not for the container itself.
+        variables = {"PETSTORE_PORT": port, "http_proxy": f"http://127.0.0.1:{free_port()}"}
+        ran = subprocess.run(
+            [sys.executable, *arguments],
+            env={**os.environ, **variables},
+            capture_output=True,
+            check=False,
+        )
+    assert [asked.target for asked in service.asked] == ["/readyz"] * len(responses)
+    assert (ran.returncode == 0) == is_healthy
+
+
+def test_every_third_party_image_is_pinned_by_tag_and_digest() -> None:
+    named = {words_of(stage, "FROM")[0] for stage in image_stages()}
+    for path in DEPLOY.glob("**/*.yaml"):
+        named |= {*re.findall(r"^ *(?:- )?image: *(\S+)$", path.read_text(), re.MULTILINE)}
+    named -= {"petstore"}
+    pinned = re.compile(r"[a-z/]+:[0-9][a-z0-9.-]*@sha256:[0-9a-f]{64}")
+    assert [image for image in named if not pinned.fullmatch(image)] == []
+    names = {image.partition(":")[0] for image in named}
+    assert names == {"python", "haproxy", "postgres", "valkey/valkey"}

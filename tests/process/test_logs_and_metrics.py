@@ -1,16 +1,27 @@
-"""The log of a running service: one line for each request, never a secret. It may be rotated."""
+"""What a running service tells: a line for each request, without a secret, and metrics."""
 
 import fcntl
 import json
 import os
 import re
+import signal
 from pathlib import Path
 
 import httpx
 import pytest
 
 from support.command import Command
-from support.process import ServerProcess, StartServer, free_port, is_ready, servers_in
+from support.observed import Samples, read_metrics
+from support.postgres import PostgresServer
+from support.process import (
+    ServerProcess,
+    StartServer,
+    free_port,
+    is_ready,
+    servers_in,
+    serving,
+)
+from support.redis_server import redis_server
 from support.stores import locked
 from support.terminal import Terminal
 from support.waiting import within
@@ -147,3 +158,68 @@ def test_a_service_with_an_unread_log_pipe_serves_and_stops_at_a_signal(tmp_path
         assert service.stop() == 0
         os.close(reader)
     os.close(writer)
+
+
+# ``/metrics`` on a port of its own
+
+LISTED = 'petstore_requests_total{method="GET",operation="listPets",status="200"}'
+
+
+def test_metrics_of_all_workers_even_of_a_killed_one_are_only_on_their_own_port(
+    start: StartServer, tmp_path: Path
+) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    port = free_port()
+
+    def samples() -> Samples:
+        return read_metrics(port)
+
+    def list_pets() -> None:
+        """Send ``listPets`` 20 times, each time on a connection of its own."""
+        with httpx.Client(headers=headers | {"Connection": "close"}) as client:
+            for _ in range(20):
+                assert client.get(f"{server.url}/v1/pets").status_code == 200
+
+    with redis_server() as redis:
+        options = ("--workers", "2", "--redis", redis.url, "--metrics-port", str(port))
+        server = start(*options, env={"TMPDIR": str(folder)})
+        headers = {"Authorization": f"Bearer {server.issue()}"}
+        list_pets()
+        assert within(30, lambda: samples()[LISTED] == 20)
+        assert within(30, lambda: samples()["petstore_workers"] == 2)
+        assert samples()["petstore_limiter_fallback_workers"] == 0
+        with httpx.Client() as client:
+            assert client.get(f"{server.url}/metrics").status_code == 404
+            assert within(30, lambda: samples()["petstore_connections"] == 1)
+        assert within(30, lambda: samples()["petstore_connections"] == 0)
+        assert samples()["petstore_connections_max"] > 0
+        os.kill(server.workers()[0], signal.SIGKILL)
+        assert samples()[LISTED] == 20
+        assert within(30, lambda: samples()["petstore_worker_crashes_total"] == 1)
+        assert within(30, lambda: samples()["petstore_workers"] == 2)
+        assert samples()["petstore_workers_configured"] == 2
+        list_pets()
+        assert within(30, lambda: samples()[LISTED] == 40)
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.stdout is not None
+        assert f"Metrics at      http://127.0.0.1:{port}/metrics\n" in server.process.stdout.read()
+        assert server.stop() == 0
+    assert list(folder.iterdir()) == []
+
+
+def test_a_service_on_postgresql_reports_its_connections_and_warns_of_its_password(
+    postgres: PostgresServer, postgres_url: str, tmp_path: Path
+) -> None:
+    port = free_port()
+    options = ("--database-connections", "7", "--metrics-port", str(port))
+    with serving(tmp_path, *options, database=postgres.guarded_url(postgres_url)) as server:
+        samples = read_metrics(port)
+    assert samples["petstore_pool_connections_max"] == 7
+    assert 0 <= samples["petstore_pool_connections_in_use"] <= 7
+    first = server.log_lines()[0]
+    assert first["level"] == "warning"
+    assert first["event"] == (
+        "--database: others on this machine can read a password on the command line; put the value"
+        " into a file and name that in PETSTORE_DATABASE_FILE"
+    )
