@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.callers import Buyers
+from support.buyers import Buyers
 from support.exploration import DEPTH
 from support.full_stores import query
 from support.postgres import PostgresServer, database_name
