@@ -1,4 +1,4 @@
-"""Request bodies: what is taken, and in which size and time."""
+"""Request bodies: the media type, the size and the time; JSON is tested in domain."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -187,33 +187,3 @@ async def test_a_discarded_body_is_not_kept_in_memory() -> None:
     request = http_request("POST", b"/v1/pets", [(b"content-length", b"30000")])
     await BodyReader(LARGEST, 60).discard(request, lambda: anext(pieces, b""))
     assert (request.body, request.keeps_body) == ("read", False)
-
-
-# JSON: how it is decoded is tested in domain/test_decoding.py
-
-
-async def test_only_a_json_object_is_accepted(send: Send) -> None:
-    for text in (
-        *(b"", b"null", b"[" + BELLA + b"]", BELLA[:-1], BELLA + b"x", BELLA + b"\0"),
-        *(b"\xef\xbb\xbf" + BELLA, BELLA.decode().encode("utf-16"), b"[" * LARGEST),
-        *(BELLA.replace(b"Bella", b"\xff"), BELLA.replace(b"}", b',"x":"\\ud800"}')),
-        BELLA[:-1] + b',"x":' + b'{"a":' * 10_000,
-    ):
-        with case(text):
-            response = await send("POST", "/pets", content=text)
-            assert "the body: expected" in assert_error(response, 400, "invalid_body")
-
-
-async def test_unknown_members_are_ignored_and_the_last_duplicate_wins(send: Send) -> None:
-    for number, text in enumerate(
-        (
-            '{"name":"Zo\\u00eb \\ud83d\\udc36","categoryId":1,"Name":"other","x":[1,{"y":true}]}',
-            '{"name":5,"name":"Zo\u00eb \U0001f436","categoryId":"x","categoryId":1}',
-            '{"id":99,"name":"Zo\u00eb \U0001f436","categoryId":1,"x":' + "9" * 60_000 + "}",
-        ),
-        1,
-    ):
-        with case(text):
-            content = text.encode()
-            response = await send("POST", "/pets", content=content)
-            assert response.json() == {"id": number, "name": "Zo\u00eb \U0001f436", "categoryId": 1}

@@ -1034,6 +1034,8 @@ async def test_every_operation_succeeds_with_only_its_own_scope_and_each_post_on
             before = await contents(service) if headers else []
             response = await REQUESTS[row.id].send(*key, headers=headers)
             check_response(row.id, row.success.status, None, response)
+            caching = "no-store" if row.no_store else "private, no-cache"
+            assert response.headers.get_list("Cache-Control") == [caching]
             if row.method == "POST":
                 after = await contents(service)
                 assert after != before
@@ -1064,7 +1066,7 @@ def assert_same(replay: httpx.Response, first: httpx.Response) -> None:
         assert secret not in message
         return
     assert (replay.status_code, replay.content) == (first.status_code, first.content)
-    for name in ("Content-Type", "Location", "ETag"):
+    for name in ("Content-Type", "Location", "ETag", "Cache-Control", "Vary"):
         assert replay.headers.get_list(name) == first.headers.get_list(name)
 
 
