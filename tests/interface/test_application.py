@@ -1,10 +1,12 @@
-"""The checks of every request, their order, and the headers of every response."""
+"""The checks of every request, their order, and the headers of every response.
+
+Those of a change are in test_openapi.py, for every operation.
+"""
 
 import logging
 import re
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
 
 import apsw
 import httpx
@@ -17,7 +19,6 @@ from petstore.pets.model import NewPet
 from support.cases import case
 from support.changes import create_pets
 from support.error_body import assert_error
-from support.sending import JSON, STALE, TEXT, TOO_LARGE, sender
 from support.service import SERVICE_URL, Service, running_service
 
 pytestmark = pytest.mark.anyio
@@ -217,64 +218,6 @@ async def test_an_internal_error_reveals_nothing_and_leaves_one_traceback_in_the
     assert record.levelno == logging.ERROR
     assert record.exc_info is not None
     assert response.headers["X-Request-Id"] in record.getMessage()
-
-
-class Resource(NamedTuple):
-    """A collection with something of id 1, the scope that changes it, and two bodies for a change.
-
-    ``illegal`` is well-formed, and refused for what is in the store.
-    """
-
-    path: str
-    scope: str
-    invalid: bytes
-    illegal: bytes
-
-
-RESOURCES = [
-    Resource("/pets", "pets", b'{"name":null}', b'{"status":"pending"}'),
-    Resource("/store/orders", "orders", b'{"status":null}', b'{"status":"placed"}'),
-    Resource("/categories", "pets", b'{"name":null}', b'{"name":"CATS"}'),
-]
-CHECKS = (
-    (None, "x", "of text", 401, "missing_api_key"),
-    ("read", "x", "of text", 403, "missing_scope"),
-    ("write", "x", "of text", 415, "unsupported_media_type"),
-    ("write", "x", "too large", 413, "content_too_large"),
-    ("write", "x", "invalid", 400, "invalid_body"),
-    ("write", "x", "illegal", 404, "not_found"),
-    ("write", "9", "illegal", 404, "not_found"),
-    ("write", "1", "illegal", 412, "precondition_failed"),
-)
-
-
-@pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.path)
-async def test_the_checks_of_a_change_and_of_a_deletion_run_in_order(
-    service: Service, resource: Resource
-) -> None:
-    send = await sender(service)
-    for path, body in [
-        ("/pets", {**BELLA, "status": "available"}),
-        ("/store/orders", {"petId": 1}),
-        ("/categories", {"name": "Dogs"}),
-        ("/categories", {"name": "Cats"}),
-    ]:
-        assert (await send("POST", path, json=body)).status_code == 201
-    before = (await send("GET", f"{resource.path}/1")).json()
-    bodies = {"invalid": resource.invalid, "illegal": resource.illegal}
-    for method, (right, target, sent, status, code) in product(("PATCH", "DELETE"), CHECKS):
-        if method == "DELETE" and status in {400, 413, 415}:
-            continue  # it reads no body
-        with case(method, right, target, sent):
-            scopes = frozenset({f"{resource.scope}:{right}"})
-            token = right and (await service.issue(scopes=scopes)).token
-            response = await service.request(
-                *(method, f"/v1{resource.path}/{target}", token),
-                headers=STALE | (TEXT if sent == "of text" else JSON),
-                content=bodies.get(sent, TOO_LARGE),
-            )
-            assert_error(response, status, code)
-    assert (await send("GET", f"{resource.path}/1")).json() == before
 
 
 # How getPet says that it is going away, and that it is gone

@@ -198,9 +198,6 @@ async def test_concurrent_health_checks_share_one_query(database: Path) -> None:
         assert {response.status for response in responses} == {200}
         assert store.checks == times
     await store.close()
-
-
-async def test_all_concurrent_health_checks_report_a_missing_database(database: Path) -> None:
     async with running_service(database, store=SlowStore(database)) as service:
         database.rename(database.with_suffix(".moved"))
         requests = (service.request("GET", "/readyz") for _ in range(3))

@@ -307,22 +307,14 @@ async def at_a_fault(shop: Shop, ask: Ask) -> httpx.Response:
 # Ways that change the shop, or need it as it was: each has one of its own.
 
 
-ALONE: set[Way] = set()
 A_KEY = {"Idempotency-Key": "a"}
 
 
-def alone(way: Way) -> Way:
-    ALONE.add(way)
-    return way
-
-
-@alone
 async def after_the_sunset(shop: Shop, ask: Ask) -> httpx.Response:
     shop.service.clock.advance(5 * 365 * 86400)
     return await ask.send(*shop)
 
 
-@alone
 async def sent_again(shop: Shop, ask: Ask) -> httpx.Response:
     await ask.send(*shop, headers=A_KEY)
     response = await ask.send(*shop, headers=A_KEY)
@@ -330,7 +322,6 @@ async def sent_again(shop: Shop, ask: Ask) -> httpx.Response:
     return response
 
 
-@alone
 async def while_its_key_is_in_use(shop: Shop, ask: Ask) -> httpx.Response:
     shop.service.app.services.retries._under_way.add((1, "a"))  # noqa: SLF001
     return await ask.send(*shop, headers=A_KEY)
@@ -341,7 +332,6 @@ async def undone_first(shop: Shop, ask: Ask) -> httpx.Response:
     return await ask._replace(path="/v1/imports/2/run").send(*shop)
 
 
-@alone
 async def with_many_imports(shop: Shop, ask: Ask) -> httpx.Response:
     for number in range(MAX_UNFINISHED - 1):
         unit = new_import(1, b"another %d" % number, shop.service.clock())
@@ -349,19 +339,16 @@ async def with_many_imports(shop: Shop, ask: Ask) -> httpx.Response:
     return await ask.send(*shop)
 
 
-@alone
 async def with_the_key_of_another_request(shop: Shop, ask: Ask) -> httpx.Response:
     await Ask("POST", "/v1/categories", {"json": {"name": "Fish"}}).send(*shop, headers=A_KEY)
     return await ask.send(*shop, headers=A_KEY)
 
 
-@alone
 async def with_an_old_token(shop: Shop, ask: Ask) -> httpx.Response:
     await ask.send(*shop)
     return await ask.send(*shop)
 
 
-@alone
 async def too_often(shop: Shop, ask: Ask) -> httpx.Response:
     response = await ask.send(*shop)
     for _ in range(MAX_OWN_ROTATIONS):
@@ -369,7 +356,6 @@ async def too_often(shop: Shop, ask: Ask) -> httpx.Response:
     return response
 
 
-@alone
 async def without_the_secret_file(shop: Shop, ask: Ask) -> httpx.Response:
     path = shop.service.settings.secret_path
     assert path is not None
@@ -377,7 +363,6 @@ async def without_the_secret_file(shop: Shop, ask: Ask) -> httpx.Response:
     return await ask.send(*shop)
 
 
-@alone
 async def with_many_webhooks(shop: Shop, ask: Ask) -> httpx.Response:
     key = await stored_key(shop.service.store, 1)
     for _ in range(MAX_WEBHOOKS - 2):
@@ -385,13 +370,11 @@ async def with_many_webhooks(shop: Shop, ask: Ask) -> httpx.Response:
     return await ask.send(*shop)
 
 
-@alone
 async def without_its_events(shop: Shop, ask: Ask) -> httpx.Response:
     await shop.service.store.write(do("DELETE FROM events WHERE sequence <= 3"))
     return await ask.send(*shop)
 
 
-@alone
 async def of_another_key(shop: Shop, ask: Ask) -> httpx.Response:
     await shop.service.issue()
     other = "(SELECT max(id) FROM api_keys)"
@@ -402,7 +385,6 @@ async def of_another_key(shop: Shop, ask: Ask) -> httpx.Response:
 def after(*others: Change, **options: Any) -> Way:
     """Return the way on which ``others``, PATCH and DELETE, come first."""
 
-    @alone
     async def way(shop: Shop, ask: Ask) -> httpx.Response:
         for method, path, body in others:
             response = await shop.service.request(method, path, shop.token, json=body)
@@ -448,7 +430,7 @@ WITH_ONE: dict[str, list[Response]] = {
         (400, "unknown_category", asking(json={"defaultCategoryId": 99})),
         (409, "import_closed", asking("/v1/imports/2")),
     ],
-    "runImport": [(409, "import_closed", alone(undone_first))],
+    "runImport": [(409, "import_closed", undone_first)],
     "undoImport": [(409, "import_closed", asking("/v1/imports/1/undo"))],
     "placeOrder": [
         (400, "unknown_pet", asking(json={"petId": 99})),
@@ -463,9 +445,9 @@ WITH_ONE: dict[str, list[Response]] = {
     "createKey": [(403, "beyond_own_rights", with_fewer_rights)],
     "updateKey": [
         (403, "beyond_own_rights", with_fewer_rights),
-        (409, "last_admin_key", alone(asking("/v1/keys/1", json={"scopes": ["pets:read"]}))),
+        (409, "last_admin_key", asking("/v1/keys/1", json={"scopes": ["pets:read"]})),
     ],
-    "revokeKey": [(409, "last_admin_key", alone(asking("/v1/keys/1")))],
+    "revokeKey": [(409, "last_admin_key", asking("/v1/keys/1"))],
     "rotateKey": [
         (403, "beyond_own_rights", with_fewer_rights),
         (409, "api_key_ended", after(REVOKED)),
@@ -513,6 +495,9 @@ WITH_ONE: dict[str, list[Response]] = {
         (409, "webhook_disabled", after(DISABLED)),
     ],
 }
+
+
+ALONE = {sent_again, while_its_key_is_in_use, with_the_key_of_another_request}
 
 
 def responses_of(name: str) -> list[Response]:
@@ -963,12 +948,38 @@ async def test_every_response_of_an_operation_is_documented(shop: Shop, name: st
     for status, code, way in responses_of(name):
         shop.service.clock.advance(61)  # the limit of an address is for a minute
         with case(status, code, way.__name__):
-            if way in ALONE:
+            if way in ALONE or (status, code, way) in WITH_ONE.get(name, []):
                 async with opened_shop() as own:
                     response = await way(own, REQUESTS[name])
             else:
                 response = await way(shop, REQUESTS[name])
             check_response(name, status, code, response)
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in OPERATIONS if row.method in {"PATCH", "DELETE"}], ids=lambda row: row.id
+)
+async def test_the_checks_of_a_change_and_of_a_deletion_run_in_order(
+    shop: Shop, row: Operation
+) -> None:
+    """Each request breaks the rule of its response and, if it can, those of all below it."""
+    here = REQUESTS[row.id]
+    lost = here._replace(path=re.sub("/[0-9]+", "/99", here.path))
+    other = await shop.with_key(scopes=frozenset(SCOPES) - {row.scope or ""})
+    stale = {"If-Match": '"another"'}
+    of_text = {"headers": {**stale, "Content-Type": "text/plain"}, "json": TOO_LONG}
+    for ask, token, options, status, code in [
+        (lost, None, of_text, 401, "missing_api_key"),
+        (lost, other.token, of_text, 403, "missing_scope"),
+        (lost, shop.token, of_text, 415, "unsupported_media_type"),
+        (lost, shop.token, {"headers": stale, "json": TOO_LONG}, 413, "content_too_large"),
+        (lost, shop.token, {"headers": stale, "json": []}, 400, "invalid_body"),
+        (lost, shop.token, {"headers": stale}, 404, "not_found"),
+        (here, shop.token, {"headers": stale}, 412, "precondition_failed"),
+    ]:
+        if row.body or status not in {400, 413, 415}:
+            with case(status, code):
+                assert_error(await ask.send(shop.service, token, **options), status, code)
 
 
 def check_response(name: str, status: int, code: str | None, response: httpx.Response) -> None:
