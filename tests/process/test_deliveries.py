@@ -25,12 +25,11 @@ from petstore.webhooks.model import WebhookPatch
 from petstore.webhooks.signing import text_of_master, webhook_secrets
 from petstore.webhooks.store import change_webhook
 from support.changes import create_pets
-from support.delivering import add_webhook, deliveries, issue_with_webhooks
 from support.process import StartServer, free_port
 from support.receivers import Receiver, receiving
 from support.stores import do, open_store
 from support.waiting import eventually
-from support.webhooks import publish
+from support.webhooks import add_webhook, deliveries, issue_key, publish
 
 pytestmark = pytest.mark.anyio
 
@@ -113,8 +112,7 @@ async def test_events_arrive_at_least_once_and_in_order_if_a_deliverer_is_killed
     tmp_path: Path, address: str, store: Store
 ) -> None:
     async with receiving() as receiver:
-        key_id = await issue_with_webhooks(store, system_clock)
-        await add_webhook(store, key_id, receiver.url)
+        await add_webhook(store, await issue_key(store), url=receiver.url)
         with ExitStack() as opened:
             first = opened.enter_context(deliverer(tmp_path, address))
             changing = asyncio.create_task(change_all(store))
@@ -138,8 +136,7 @@ async def test_a_recovery_whose_processes_are_killed_sends_everything_once_and_i
     tmp_path: Path, address: str, store: Store
 ) -> None:
     async with receiving() as receiver:
-        key_id = await issue_with_webhooks(store, system_clock)
-        await add_webhook(store, key_id, receiver.url)
+        await add_webhook(store, await issue_key(store), url=receiver.url)
         await store.write(change_webhook(Change(0), 1, WebhookPatch(enabled=False)))
         await change_all(store)
         await publish(store)
@@ -182,8 +179,7 @@ async def test_a_service_starts_a_separate_process_for_deliveries(
             return counted and "petstore_workers 1.0\n" in page
 
         async with open_store(tmp_path / "petstore.db") as store:
-            key_id = await issue_with_webhooks(store, system_clock)
-            await add_webhook(store, key_id, receiver.url)
+            await add_webhook(store, await issue_key(store), url=receiver.url)
             await store.write(create_pets([NewPet("Bella", 1, "available")]))
             await eventually(lambda: len(receiver.requests) == 1, 30)
             assert len(server.workers()) == 2
@@ -200,7 +196,7 @@ async def test_a_service_reports_the_delivery_lag_while_its_deliverer_is_frozen(
     secret_in(database.parent)
     metrics = f"http://127.0.0.1:{(port := free_port())}/metrics"
     async with open_store(database) as store:
-        await add_webhook(store, await issue_with_webhooks(store, system_clock), "https://[::1]/")
+        await add_webhook(store, await issue_key(store), url="https://[::1]/")
         server = await asyncio.to_thread(start, "--metrics-port", str(port), delivers=True)
         _, frozen = server.workers()
 
