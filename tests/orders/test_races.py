@@ -61,22 +61,6 @@ async def test_of_two_moves_at_once_that_exclude_each_other_one_succeeds(
     await assert_agreement(client)
 
 
-async def test_either_the_order_or_the_deletion_of_the_pet_succeeds(service: Service) -> None:
-    client = await with_key(service, ROUNDS)
-    for number in range(1, ROUNDS + 1):
-        moves = [
-            client.post("/v1/store/orders", json={"petId": number}),
-            client.delete(f"/v1/pets/{number}"),
-        ]
-        if number % 2:
-            moves.reverse()
-        assert await outcomes(*moves) in (
-            [(201, ""), (409, "pet_reserved")],
-            [(204, ""), (400, "unknown_pet")],
-        )
-    await assert_agreement(client)
-
-
 async def settled(client: httpx.AsyncClient, clock: ManualClock) -> dict[int, dict[str, Any]]:
     """Return all orders once none that has lapsed is placed; a busy disk may hold that up."""
 
