@@ -35,7 +35,6 @@ from support.changes import (
     delete_category,
     update_category,
 )
-from support.delivering import add_webhook, issue_with_webhooks
 from support.keys import OPERATOR, actor, issue, stored_key
 from support.manual_clock import ManualClock
 from support.people import add, add_active
@@ -43,6 +42,7 @@ from support.postgres import PostgresServer, database_name
 from support.races import lingering
 from support.retention import DAYS_KEPT, prune_table
 from support.stores import do, open_store
+from support.webhooks import add_webhook, issue_key
 
 pytestmark = pytest.mark.anyio
 
@@ -429,9 +429,9 @@ async def test_pruning_skips_rows_that_another_process_has_locked(
 async def test_leasing_skips_a_webhook_that_another_process_has_locked(
     store: PostgresStore, postgres: PostgresServer, postgres_url: str, clock: ManualClock
 ) -> None:
-    key_id = await issue_with_webhooks(store, clock)
+    key = await issue_key(store)
     for _ in range(2):
-        await add_webhook(store, key_id, "https://shop.example/")
+        await add_webhook(store, key)
     webhooks = await active_webhooks(store, "production", clock())
     change = "UPDATE webhooks SET failures = 1 WHERE id = 1"
     with postgres.transaction(database_name(postgres_url), change):

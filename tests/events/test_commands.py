@@ -15,9 +15,8 @@ from click.testing import Result
 from standardwebhooks import Webhook
 
 from petstore.cli.output import printable
-from petstore.events.commands import OutageNotice, Receiver
+from petstore.events.commands import Receiver
 from petstore.webhooks.signing import secret_text
-from petstore_client import NoResponse
 from support.observed import read_metrics
 from support.odd_service import HANG_UP, SILENCE, error, odd_service, response
 from support.process import StartServer, free_port
@@ -84,19 +83,6 @@ def test_an_event_is_printed_in_one_safe_line() -> None:
     for line, (_, ending) in zip(lines, cases, strict=True):
         assert line.startswith("2026-11-22T10:00:00.123Z  pet.updated       pet/7        ")
         assert line.endswith(ending)
-
-
-def test_an_outage_of_the_service_is_reported_once(capsys: pytest.CaptureFixture[str]) -> None:
-    slept: list[float] = []
-    absence = OutageNotice(slept.append)
-    for seconds in (1, 2, 4):
-        absence.wait(seconds, NoResponse("no"))
-    for _ in range(2):
-        absence.end()
-    assert slept == [1, 2, 4]
-    assert capsys.readouterr().err == (
-        "The service does not respond. Waiting for the service.\nThe service responds again.\n"
-    )
 
 
 def test_an_event_is_forwarded_like_a_webhook_delivery_whatever_became_of_the_last() -> None:

@@ -89,10 +89,12 @@ def waiting(
 
 
 @pytest.mark.each_database
-async def test_an_event_committed_by_another_process_wakes_waiting_clients(
+async def test_an_event_committed_by_another_process_wakes_who_waits_even_through_an_outage(
     feed: Feed, watched: Watched, address: str
 ) -> None:
+    watched.failures = 5
     waiter = waiting(feed)
+    await eventually(lambda: not watched.failures)
     await seen(watched)
     async with open_store(address) as other:
         await happened(other)
@@ -172,14 +174,6 @@ async def test_the_database_is_queried_only_while_a_client_waits(
     await asyncio.sleep(SOON)
     assert watched.queries == before
     assert await waiting(feed)
-
-
-async def test_a_wait_survives_an_outage(feed: Feed, watched: Watched, store: Store) -> None:
-    watched.failures = 5
-    waiter = waiting(feed)
-    await eventually(lambda: not watched.failures)
-    await happened(store)
-    assert await waiter
 
 
 async def test_a_stopping_process_ends_all_waits(feed: Feed, watched: Watched) -> None:

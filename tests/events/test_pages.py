@@ -59,7 +59,7 @@ async def test_an_invalid_kind_or_cursor_or_no_session_is_refused(
 
 
 @pytest.mark.each_database
-async def test_a_change_ends_the_wait_at_once_if_it_was_made_since_the_page_was_opened(
+async def test_a_change_since_the_page_was_opened_or_a_stop_ends_the_wait_at_once(
     service: Service, staff: Visitor
 ) -> None:
     page = await staff.get("/pets")
@@ -69,6 +69,9 @@ async def test_a_change_ends_the_wait_at_once_if_it_was_made_since_the_page_was_
     for response in (await waits, await changes(staff, opened)):
         assert response.json()["resources"] == ["pet/1"]
         assert response.headers["cache-control"] == "no-store"
+    waits = await waiting(service, staff)
+    service.app.shut_down()
+    assert (await waits).json()["resources"] == []
 
 
 async def test_too_many_changes_are_reported_as_unknown(service: Service, staff: Visitor) -> None:
@@ -93,13 +96,6 @@ async def test_rights_are_checked_after_the_wait(service: Service, staff: Visito
     await alter(store, clock, demoted, role="viewer")
     await staff.submit("/pets", **BELLA)
     assert [(await each).status_code for each in waits] == [401, 401, 401, 200]
-
-
-async def test_the_wait_ends_when_the_service_stops(service: Service, staff: Visitor) -> None:
-    waits = await waiting(service, staff)
-    service.app.shut_down()
-    response = await waits
-    assert response.json()["resources"] == []
 
 
 async def test_open_pages_do_not_keep_a_session_alive(service: Service, staff: Visitor) -> None:

@@ -138,6 +138,8 @@ async def test_a_new_key_has_the_free_plan_and_every_scope_except_key_management
     }
     assert is_token(token.encode(), "production")
     assert await admin.show(2) == created
+    assert (await admin.ask("GET", "?name=2 till")).json() == [created]
+    assert_error(await admin.ask("GET", "?name="), 400, "invalid_parameter")
     assert await status(service, token) == 200
 
 
@@ -226,11 +228,20 @@ async def test_a_change_keeps_the_fields_that_it_does_not_name(admin: Admin) -> 
             assert await admin.show(2) == expected
 
 
-async def test_a_change_of_scopes_takes_effect_at_once(service: Service, admin: Admin) -> None:
+async def test_a_wantedof_scopes_or_networks_takes_effect_at_once(
+    service: Service, admin: Admin
+) -> None:
     token = (await admin.create(scopes=["orders:read"]))["token"]
-    assert await status(service, token) == 403
-    await admin.ask("PATCH", "/2", {"scopes": ["pets:read"]})
-    assert await status(service, token) == 200
+    for wanted, expected in (
+        ({}, 403),
+        ({"scopes": ["pets:read"]}, 200),
+        ({"allowedNetworks": [*ELSEWHERE]}, 403),
+        ({"allowedNetworks": ["127.0.0.1/32"]}, 200),
+        ({"allowedNetworks": []}, 200),
+    ):
+        changed = await admin.ask("PATCH", "/2", wanted)
+        assert changed.json().items() >= wanted.items()
+        assert await status(service, token) == expected
 
 
 async def test_a_change_is_made_even_if_the_key_cache_cannot_be_refreshed(
@@ -262,13 +273,6 @@ async def test_a_rotation_ends_the_old_token_at_once(service: Service, admin: Ad
     assert await status(service, old) == 401
     response = await service.request("GET", "/v1/pets", new)
     assert response.headers["X-RateLimit-Remaining"] == "48"
-
-
-async def test_keys_are_listed_by_name(admin: Admin) -> None:
-    await admin.create(name="Kennel bot")
-    found = await admin.ask("GET", "?name=bot kennel")
-    assert [key["id"] for key in found.json()] == [2]
-    assert_error(await admin.ask("GET", "?name="), 400, "invalid_parameter")
 
 
 @pytest.mark.each_database
@@ -379,17 +383,22 @@ async def test_a_key_is_refused_outside_its_networks_whatever_it_requests(
         assert "192.0.2" not in message
 
 
-async def test_a_refusal_does_not_count_against_the_key_even_beyond_its_limits(
+async def test_the_client_behind_trusted_proxies_is_checked_before_the_limits_of_the_key(
     database: Path,
 ) -> None:
     async with running_service(database, trusted_proxy=["127.0.0.1"]) as service:
-        key = await service.issue(per_minute=1, allowed_networks=ELSEWHERE)
+        networks = ("192.0.2.0/24", "2001:db8::/32")
+        key = await service.issue(per_minute=1, allowed_networks=networks)
         for _ in range(50):
             service.clock.advance(0.5)
             await list_pets(service, key.token)
-        clients = ("192.0.2.7", "192.0.2.7", "198.51.100.7")
-        responses = [await list_pets(service, key.token, client) for client in clients]
-        assert [response.status_code for response in responses] == [200, 429, 403]
+        for client, expected in (
+            *(("192.0.2.7", 200), ("::ffff:192.0.2.7", 429), ("192.0.3.7", 403)),
+            *(("2001:db8::7", 429), ("2001:db9::7", 403), (None, 403), ("127.0.0.1", 403)),
+        ):
+            with case(client):
+                response = await list_pets(service, key.token, client)
+                assert response.status_code == expected
         headers = {"X-Forwarded-For": "192.0.2.7"}
         usage = (await service.request("GET", "/v1/usage", key.token, headers=headers)).json()
         assert usage["day"]["remaining"] == usage["day"]["limit"]
@@ -410,26 +419,6 @@ async def test_a_refusal_counts_against_the_address(database: Path) -> None:
         assert message.startswith("the limit of this address without a valid key, ")
         assert response.headers["Retry-After"] == "60"
         assert (await list_pets(service, other.token)).status_code == 200
-
-
-async def test_the_client_address_behind_trusted_proxies_is_checked(database: Path) -> None:
-    async with running_service(database, trusted_proxy=["127.0.0.1"]) as service:
-        key = await service.issue(allowed_networks=("192.0.2.0/24", "2001:db8::/32"))
-        for client, status in (
-            *(("192.0.2.7", 200), ("::ffff:192.0.2.7", 200), ("192.0.3.7", 403)),
-            *(("2001:db8::7", 200), ("2001:db9::7", 403), (None, 403), ("127.0.0.1", 403)),
-        ):
-            with case(client):
-                assert (await list_pets(service, key.token, client)).status_code == status
-
-
-async def test_a_change_of_networks_takes_effect_at_once(service: Service, admin: Admin) -> None:
-    token = (await admin.create())["token"]
-    for networks, expected in ([[*ELSEWHERE], 403], [["127.0.0.1"], 200], [[], 200]):
-        changed = await admin.ask("PATCH", "/2", {"allowedNetworks": networks})
-        assert changed.status_code == 200
-        assert await status(service, token) == expected
-    assert changed.json()["allowedNetworks"] == []
 
 
 async def test_the_last_admin_key_cannot_exclude_its_own_address(
@@ -545,6 +534,10 @@ async def test_a_key_rotates_itself_five_times_a_day_whatever_others_do_and_is_r
         replayed = await rotate_own(service, old, json=FOR_AN_HOUR, headers=A_NAME)
         assert_error(replayed, 409, "secret_already_shown")
         assert (await rotate_own(service, old)).status_code == 403
+    replayed = await rotate_own(service, token, json=FOR_AN_HOUR, headers=A_NAME)
+    message = assert_error(replayed, 409, "secret_already_shown")
+    assert message.startswith(f"the first request rotated key {owner.id} ")
+    assert token not in replayed.text
     for _ in range(MAX_OWN_ROTATIONS - 1):
         token = await new_token(service, token)
     refused = await rotate_own(service, token)
@@ -581,17 +574,3 @@ async def test_of_concurrent_rotations_by_two_processes_one_succeeds(
     (token,) = [each.json()["token"] for each in responses if each.is_success]
     assert await statuses(service, token) == [200]
     assert await rotations(service, owner.id) == [f"key {owner.id}"]
-
-
-@pytest.mark.each_database
-async def test_a_retry_neither_rotates_nor_shows(service: Service, owner: KeyWithToken) -> None:
-    second = await new_token(service, owner.token, json=FOR_AN_HOUR, headers=A_NAME)
-    for token in (owner.token, second):
-        again = await rotate_own(service, token, json=FOR_AN_HOUR, headers=A_NAME)
-        message = assert_error(again, 409, "secret_already_shown")
-        assert message.startswith(f"the first request rotated key {owner.id} ")
-        assert second not in again.text
-    assert await rotations(service, owner.id) == [f"key {owner.id}"]
-    stranger = await service.issue()
-    own = await rotate_own(service, stranger.token, json=FOR_AN_HOUR, headers=A_NAME)
-    assert own.json()["id"] == stranger.id

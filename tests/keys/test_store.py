@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from petstore.clock import MINUTE, SECOND, utc_second
 from petstore.databases.contract import Statement, Store
-from petstore.domain.plans import PlanName
+from petstore.domain.plans import PLANS
 from petstore.errors import InvalidBody, KeyEnded
 from petstore.keys.store import get_key, list_keys, search_keys
 from petstore.limits.database import StoredRateLimits
@@ -20,21 +20,26 @@ from support.stores import do
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 
-@pytest.mark.parametrize("plan", ["free", "pro", "business"])
-@pytest.mark.usefixtures("database")
-async def test_only_an_enterprise_key_can_have_custom_limits(
-    store: Store, clock: ManualClock, plan: PlanName
+async def test_only_an_enterprise_key_has_custom_limits_and_loses_them_with_the_plan(
+    store: Store, clock: ManualClock
 ) -> None:
-    key_id = (await issue(store, clock, plan=plan)).id
-    before = await get_key(store, key_id, None, clock)
-    for field, name in (("per_minute", "perMinute"), ("per_day", "perDay")):
-        reason = f"^{name}: only a key of the plan enterprise .* not {plan}$"
-        wanted: dict[str, Any] = {field: 5}
-        with pytest.raises(InvalidBody, match=reason):
-            await issue(store, clock, plan=plan, **wanted)
-        with pytest.raises(InvalidBody, match=reason):
-            await change(store, clock, key_id, **wanted)
-    assert (await list_keys(store, None, None, 100, clock)).items == [before]
+    custom: dict[str, dict[str, Any]] = {"perMinute": {"per_minute": 5}, "perDay": {"per_day": 5}}
+    key_id = (await issue(store, clock, plan="enterprise", per_minute=5, per_day=70)).id
+    for plan in ("free", "pro", "business"):
+        for name, wanted in custom.items():
+            reason = f"^{name}: only a key of the plan enterprise .* not {plan}$"
+            with pytest.raises(InvalidBody, match=reason):
+                await issue(store, clock, plan=plan, **wanted)
+            with pytest.raises(InvalidBody, match=reason):
+                await change(store, clock, key_id, plan=plan, **wanted)
+        changed = await change(store, clock, key_id, plan=plan)
+        assert (changed.per_minute, changed.per_day) == PLANS[plan]
+        for wanted in custom.values():
+            with pytest.raises(InvalidBody):
+                await change(store, clock, key_id, **wanted)
+        assert (await list_keys(store, None, None, 100, clock)).items == [changed]
+    changed = await change(store, clock, key_id, plan="enterprise")
+    assert (changed.per_minute, changed.per_day) == (None, None)
 
 
 async def test_a_key_that_has_ended_cannot_be_rotated(store: Store, clock: ManualClock) -> None:
@@ -45,15 +50,6 @@ async def test_a_key_that_has_ended_cannot_be_rotated(store: Store, clock: Manua
         reason = f"^key {key_id} is {state}; only an active key can be rotated$"
         with pytest.raises(KeyEnded, match=reason):
             await rotate(store, clock, key_id)
-
-
-async def test_a_key_leaving_enterprise_loses_its_limits(store: Store, clock: ManualClock) -> None:
-    key_id = (await issue(store, clock, plan="enterprise", per_minute=5, per_day=70)).id
-    with pytest.raises(InvalidBody):
-        await change(store, clock, key_id, plan="pro", per_minute=7)
-    for plan, limits in (("pro", (300, 10_000)), ("enterprise", (None, None))):
-        changed = await change(store, clock, key_id, plan=plan)
-        assert (changed.per_minute, changed.per_day) == limits
 
 
 async def test_concurrent_changes_are_all_kept(store: Store, clock: ManualClock) -> None:

@@ -1,109 +1,145 @@
-"""Random traces of requests against a reference that only keeps a list of what was admitted."""
+"""States at every edge, through ``decide`` and the script on a real server; and random traces."""
 
-from typing import NamedTuple
+import asyncio
+import random
 
-from hypothesis import given
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.domain.plans import UNLIMITED, Limits
-from petstore.limits.decide import BanRules, Decision, LimitWindow, Verdict
+from petstore.limits.database import StoredRateLimits
+from petstore.limits.decide import NEVER, BanRules, State, charge, decide, describe, touched
+from petstore.limits.memory import MinuteLimiter
+from petstore.limits.redis import RedisRateLimiter
+from petstore.redis_client import RedisClient
 from support.exploration import explored
 from support.limited_key import LimitedKey
-from support.strategies import Step, pauses, small_limits, traces
+from support.manual_clock import ManualClock
+from support.redis_limiters import OF_ADDRESS, PATIENT, TimedClient, api_key, redis_limiter
+from support.redis_server import RedisServer
+from support.strategies import pauses
+
+SPANS = (0, SECOND, 7 * SECOND, MINUTE, 5 * MINUTE, DAY, 2 * DAY, 365 * DAY)
+
+
+class Given(StoredRateLimits):
+    """A store that has one state, or none, for every key."""
+
+    def __init__(self, state: State | None = None) -> None:
+        self._state = state
+
+    async def load(self, _: int) -> State | None:
+        return self._state
+
+
+class Draw(random.Random):
+    """Draws states and rules whose times are at the edges."""
+
+    def rules(self) -> BanRules:
+        return BanRules(
+            min_strikes=self.randint(1, 4),
+            strikes_divisor=self.randint(1, 200),
+            grace=self.choice(SPANS[:2]),
+            window=self.choice(SPANS[1:4]),
+            duration=self.choice(SPANS[1:5]),
+            max_duration=self.choice(SPANS[4:6]),
+            decay=self.choice(SPANS[3:6]),
+        )
+
+    def limits(self) -> Limits:
+        return Limits(self.choice([1, 3, 300, UNLIMITED]), self.choice([1, 3, UNLIMITED]))
+
+    def near(self, now: Milliseconds) -> Milliseconds:
+        """Return a time that something may have happened at."""
+        if self.random() < 0.1:
+            return NEVER
+        return now + self.choice([-1, -1, -1, 1]) * self.choice(SPANS) + self.randint(-1, 1)
+
+    def state(self, now: Milliseconds) -> State:
+        return State(
+            minute_started=self.near(now),
+            minute_used=self.randint(0, 4),
+            day=now // DAY + self.randint(-2, 2),
+            day_used=self.randint(0, 4),
+            refused_since=self.near(now),
+            refused_at=self.near(now),
+            strikes=self.randint(0, 4),
+            struck_since=self.near(now),
+            banned_at=self.near(now),
+            banned_until=self.choice([self.near(now), NEVER]),
+            ban_level=self.randint(0, 9),
+            used_at=self.near(now),
+            unbanned_at=self.near(now),
+        )
+
+
+async def agree(client: RedisClient, key_id: int, now: Milliseconds) -> None:
+    """Go a few steps from a state in both, and compare each decision and the state after it."""
+    draw = Draw(key_id)
+    rules, state = draw.rules(), draw.state(now)
+    unbanned_at = draw.choice([NEVER, state.unbanned_at, max(0, state.unbanned_at) + 1, now])
+    shared = RedisRateLimiter(client, Given(state), rules, PATIENT)
+    for step in range(4):
+        limits = draw.limits()
+        key = replace(api_key(key_id, *limits), unbanned_at=unbanned_at)
+        if draw.random() < 0.3:
+            requests, taken = draw.randint(0, 3), describe(state, limits, now, unbanned_at)
+            expected, after = charge(state, limits, now, unbanned_at, requests, taken)
+            actual = await shared.judge("charge", key, requests, taken)
+        else:
+            expected, after = decide(state, limits, rules, now, unbanned_at)
+            actual = await shared.judge("take", key)
+        told = (step, rules, limits, state)
+        assert actual == expected, told
+        assert await shared.load(key_id) == after, told
+        # Another process learns the state from Redis alone.
+        other = RedisRateLimiter(client, Given(), rules, PATIENT)
+        described = describe(after, limits, now, unbanned_at)
+        assert await other.judge("look", key) == described, told
+        state = touched(after, now)
+        assert await other.load(key_id) == state, told
+
+
+def test_the_script_agrees_with_the_limiter_for_any_state(
+    redis: RedisServer, clock: ManualClock
+) -> None:
+    async def go() -> None:
+        client = TimedClient(redis.url, clock)
+        for start in range(0, 600, 50):  # a client has a hundred connections
+            ids = range(start, start + 50)
+            await asyncio.gather(*(agree(client, n, clock()) for n in ids))
+        await client.close()
+
+    asyncio.run(go())
+
+
+@explored(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(trace=st.lists(st.tuples(pauses, st.booleans()), max_size=40), per_minute=st.integers(1, 3))
+def test_the_script_agrees_with_the_limiter_of_minutes(
+    redis: RedisServer, trace: list[tuple[Milliseconds, bool]], per_minute: int
+) -> None:
+    async def follow() -> None:
+        clock = ManualClock()
+        alone = MinuteLimiter[str](clock, OF_ADDRESS._replace(per_minute=per_minute))
+        async with redis_limiter(redis.url, Given(), clock) as limiter:
+            for pause, is_look in trace:
+                clock.now += pause
+                if is_look:
+                    assert await limiter.look_at(alone.budget, "a") == alone.look("a")
+                else:
+                    assert await limiter.take_of(alone.budget, "a") == alone.take("a")
+
+    redis.call("FLUSHALL")
+    asyncio.run(follow())
+
+
+# The windows of one key
+
 
 NO_BANS = BanRules(min_strikes=UNLIMITED)
-
-
-class Seen(NamedTuple):
-    """The parts of a decision that a client sees."""
-
-    verdict: Verdict
-    described: LimitWindow
-    minute: LimitWindow
-    day: LimitWindow
-    day_used: int
-
-
-def seen(decision: Decision) -> Seen:
-    return Seen(
-        decision.verdict, decision.described, decision.minute, decision.day, decision.day_used
-    )
-
-
-class Reference:
-    """Counts what was admitted anew each time, straight from the sentences about limits."""
-
-    def __init__(self) -> None:
-        self.admitted: list[Milliseconds] = []
-
-    def judge(self, now: Milliseconds, limits: Limits) -> Seen:
-        """A request is admitted only if both windows have room, and then costs one in both."""
-        minute, _ = self._minute(now)
-        verdict: Verdict = "limited"
-        if len(minute) < limits.per_minute and len(self._day(now)) < limits.per_day:
-            verdict = "admitted"
-            self.admitted.append(now)
-        minute, started = self._minute(now)
-        windows = [
-            LimitWindow(limits.per_minute, _left(limits.per_minute, minute), _up(started + MINUTE)),
-            LimitWindow(limits.per_day, _left(limits.per_day, self._day(now)), _midnight(now)),
-        ]
-        shown = windows
-        if verdict == "limited":
-            shown = [window for window in windows if window.remaining == 0]
-        remaining = min(window.remaining for window in shown)
-        described = max(
-            (window for window in shown if window.remaining == remaining),
-            key=lambda window: window.reset,
-        )
-        return Seen(verdict, described, windows[0], windows[1], len(self._day(now)))
-
-    def _minute(self, now: Milliseconds) -> tuple[list[Milliseconds], Milliseconds]:
-        """The minute is 60 s from its first admitted request."""
-        window: list[Milliseconds] = []
-        for moment in self.admitted:
-            if not window or moment >= window[0] + MINUTE:
-                window = []
-            window.append(moment)
-        if not window or now >= window[0] + MINUTE:
-            return [], now
-        return window, window[0]
-
-    def _day(self, now: Milliseconds) -> list[Milliseconds]:
-        return [moment for moment in self.admitted if moment // DAY == now // DAY]
-
-
-def _left(limit: int, used: list[Milliseconds]) -> int:
-    return max(0, limit - len(used))
-
-
-def _up(moment: Milliseconds) -> int:
-    return (moment + SECOND - 1) // SECOND
-
-
-def _midnight(now: Milliseconds) -> int:
-    return (now // DAY + 1) * DAY // SECOND
-
-
-@explored(50)
-@given(traces)
-def test_the_limiter_agrees_with_the_reference(trace: list[Step]) -> None:
-    caller, reference = LimitedKey(Limits(1, 1), NO_BANS), Reference()
-    for step in trace:
-        caller.clock.now += step.pause
-        caller.limits = step.limits
-        expected = reference.judge(caller.clock(), step.limits)
-        actual = seen(caller.ask())
-        assert actual == expected or _equal_but_for_a_tie(actual, expected)
-
-
-def _equal_but_for_a_tie(actual: Seen, expected: Seen) -> bool:
-    """Two windows with as many left and the same reset: either may be described."""
-    return actual._replace(described=expected.described) == expected and (
-        (actual.described.remaining, actual.described.reset)
-        == (expected.described.remaining, expected.described.reset)
-    )
+small_limits = st.builds(Limits, st.integers(1, 4), st.integers(1, 9))
 
 
 @explored(50)

@@ -103,16 +103,17 @@ async def test_an_unban_seen_by_one_process_applies_at_once_in_another(
         assert (await other.take(key)).verdict == "admitted"
 
 
-async def test_every_redis_key_has_an_expiry_and_a_peek_creates_none(
+async def test_every_redis_key_is_in_the_database_of_the_url_and_has_an_expiry(
     redis: RedisServer, connect: Connect, key: Caller
 ) -> None:
-    async with connect(redis.url) as limiter:
-        await limiter.look(key)
-        await limiter.look_at(OF_ADDRESS, "192.0.2.1")
-        assert redis.call("KEYS", "*") == []
+    async with connect(f"{redis.url}/3") as limiter:
+        await limiter.look(api_key(7))  # which creates none
+        await limiter.look_at(OF_ADDRESS, "192.0.2.7")
         await limiter.heartbeat()
         await limiter.take(key)
         await limiter.take_of(OF_ADDRESS, "192.0.2.1")
+        assert redis.call("DBSIZE") == 0
+        redis.call("SWAPDB", 0, 3)
         ends = {name: redis.call("PTTL", name) for name in redis.call("KEYS", "*")}
     assert len(ends) == 3
     assert 0 < ends["petstore:address:{192.0.2.1}"] <= 2 * MINUTE
@@ -356,16 +357,6 @@ async def test_the_limiter_follows_a_failover_and_logs_each_switch_once(
         words = said(caplog)
         assert words == [*islice(cycle([LOST, FOUND]), len(words))]
         assert words[-1] == FOUND
-
-
-async def test_the_url_selects_the_redis_database(
-    redis: RedisServer, connect: Connect, key: Caller
-) -> None:
-    async with connect(f"{redis.url}/3") as limiter:
-        await limiter.take(key)
-        assert redis.call("DBSIZE") == 0
-        redis.call("SWAPDB", 0, 3)
-        assert redis.call("DBSIZE") == 1
 
 
 @pytest.mark.parametrize("ahead", [-20, 20])

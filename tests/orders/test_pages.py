@@ -1,4 +1,4 @@
-"""The pages of orders: the list by what is next, one order, and the list as a file."""
+"""The pages of orders: the list by what is next, one order, the file of them, and today."""
 
 import csv
 import io
@@ -12,19 +12,24 @@ import httpx
 import pytest
 
 from petstore.categories.model import CategoryCreate
+from petstore.clock import DAY, HOUR, Milliseconds, utc
 from petstore.console.templates import duration
 from petstore.databases.contract import Row, Statement
+from petstore.events.model import Author
+from petstore.events.store import Change
 from petstore.keys.model import Scope
+from petstore.orders.model import OrderCreate, OrderPatch
+from petstore.orders.store import place_order, update_order
 from petstore.pets.model import NewPet
-from support.changes import create_category, create_pets
+from support.changes import create_category, create_pet, create_pets
 from support.manual_clock import ManualClock
 from support.page_forms import conflict_of, form_of, press, succeed
 from support.service import Service, running_service
-from support.visitor import Visitor, signed_in, words
+from support.visitor import Visitor, signed_in, signed_in_person, words
 
 pytestmark = pytest.mark.anyio
 
-DAY = 24 * 60 * 60
+A_DAY = 24 * 60 * 60
 HIDDEN = re.compile(r'<input type="hidden" name="(version|seen|until)" value="([^"]*)">')
 
 
@@ -122,7 +127,7 @@ async def test_late_orders_come_first_and_sold_ones_by_delivery(
     for pet_id, day in ((1, 3), (2, 2), (3, 1)):
         await place(staff, pet_id, shipDate=f"2026-12-0{day}T18:00")
         await act(staff, "approve", pet_id)
-    clock.advance(2 * DAY)
+    clock.advance(2 * A_DAY)
     staff = await signed_in(service)
     page = await staff.get("/orders", status="approved")
     assert listed(page) == [3, 2, 1]
@@ -226,7 +231,7 @@ async def test_a_delivered_order_is_corrected_at_any_time(
     service: Service, staff: Visitor, clock: ManualClock
 ) -> None:
     await staff.submit("/pets/1/sell", buyer="Ada", amount="650")
-    clock.advance(400 * DAY)
+    clock.advance(400 * A_DAY)
     staff = await signed_in(service)
     page = await change(staff, amount="65", buyer="Grace")
     assert values(page).items() >= {"amount": "65.00", "buyer": "Grace"}.items()
@@ -359,7 +364,7 @@ async def test_a_reservation_that_lapsed_while_the_page_was_open_is_reported(
     service: Service, staff: Visitor, clock: ManualClock
 ) -> None:
     await place(staff)
-    clock.advance(DAY - 25 * 60)
+    clock.advance(A_DAY - 25 * 60)
     staff = await signed_in(service)
     page = await staff.get("/orders", status="placed")
     assert "25 min left" in page.text
@@ -418,7 +423,7 @@ async def test_an_amount_keeps_its_currency_after_the_shop_changed_its_own(
 
 
 FILE = "/orders/export.csv"
-NOON = "2026-12-01 12:00:00"
+AT_NOON = "2026-12-01 12:00:00"
 
 
 @pytest.fixture
@@ -443,10 +448,10 @@ async def test_the_file_has_the_newest_first_and_is_safe_in_a_spreadsheet(shop: 
     file = await shop.get(FILE, status="all")
     reserved, returned = saved(file)
     assert " ".join(reserved.values()) == (
-        f"2 placed 2 '=Rex Dogs {NOON} 2026-12-24 10:00:00 Calls\nfirst"
+        f"2 placed 2 '=Rex Dogs {AT_NOON} 2026-12-24 10:00:00 Calls\nfirst"
     )
     assert " ".join(returned.values()) == (
-        f"1 returned 1 Bella Dogs '@Ada 249.50 USD 200.00 test {NOON} {NOON} {NOON} Sad"
+        f"1 returned 1 Bella Dogs '@Ada 249.50 USD 200.00 test {AT_NOON} {AT_NOON} {AT_NOON} Sad"
     )
     disposition = 'attachment; filename="orders-2026-12-01.csv"'
     assert file.headers["content-disposition"] == disposition
@@ -490,3 +495,130 @@ async def test_a_page_of_orders_asks_once_who_sold_them(
     assert [row["soldBy"] for row in rows] == ["test", "test"]
     assert asked.count("select_deliverers") == 1
     assert "select_events" not in asked
+
+
+# The first page of the staff: what to do, what was sold, what others did
+
+
+NOON = ManualClock().now
+"""Noon of Tuesday, 1 December 2026, in UTC."""
+
+
+@pytest.fixture
+async def ada(service: Service) -> Visitor:
+    """An administrator."""
+    return await signed_in_person(service, "administrator", "Ada")
+
+
+async def order(
+    service: Service, at: Milliseconds, minutes: int = 0, currency: str = "USD", **fields: Any
+) -> int:
+    """Order a new pet at a moment, and return the number of the order."""
+    pet = await service.store.write(create_pet(NewPet("Bella", 1, "available")))
+    change = Change(at, reservation_minutes=minutes, currency=currency)
+    return (await service.store.write(place_order(change, OrderCreate(pet.id, **fields)))).id
+
+
+async def sell(service: Service, at: Milliseconds, amount: int, **fields: Any) -> None:
+    await order(service, at, amount=amount, complete=True, **fields)
+
+
+async def approve(service: Service, order_id: int) -> None:
+    patch = OrderPatch(status="approved")
+    await service.store.write(update_order(Change(service.clock()), order_id, patch))
+
+
+def section_html(page: httpx.Response, name: str) -> str:
+    found = re.search(rf'<section class="panel" id="{name}".*?</section>', page.text, re.DOTALL)
+    assert found is not None, page.text
+    return found[0]
+
+
+def section(page: httpx.Response, name: str) -> str:
+    """Return the text of a section of a page, without the invisible isolates."""
+    html = section_html(page, name)
+    text = re.sub(r"<[^>]*>|[\u2068\u2069]", "", html).replace("\N{NARROW NO-BREAK SPACE}", " ")
+    return " ".join(text.split())
+
+
+async def test_late_orders_come_first_then_due_ones(service: Service, ada: Visitor) -> None:
+    due = {"late": NOON - 4 * DAY, "a day late": NOON - DAY, "today": NOON + HOUR}
+    for name, ship_date in reversed(due.items()):
+        await approve(service, await order(service, NOON, ship_date=utc(ship_date), buyer=name))
+    await approve(service, await order(service, NOON - 5 * DAY, buyer="old"))
+    await order(service, NOON - 3 * DAY, 74 * 60, buyer="Jörg", amount=24_900)
+    await order(service, NOON - DAY)
+    todo = section(await ada.get("/today"), "todo")
+    assert todo.startswith("To do To approve: 2 To hand over: 4")
+    assert re.findall(r"Bella(?: for ([^O]+))? Order \d, (.*?) (?:Appr|Hand)", todo) == [
+        ("late", "4 days late"),
+        ("a day late", "1 day late"),
+        ("today", "ships today"),
+        ("Jörg $249.00", "2 h left"),
+        ("old", "placed 5 days ago"),
+        ("", "placed a day ago"),
+    ]
+
+
+async def test_orders_are_approved_and_handed_over(service: Service, ada: Visitor) -> None:
+    await order(service, NOON, 60, buyer="Jörg", amount=24_900)
+    page = await succeed(ada, await ada.get("/today"), "Approve")
+    assert "Approved order 1: Bella stays reserved." in words(page)
+    assert "This marks Bella as sold." in words(page)
+    page = await succeed(ada, page, "Hand over Bella")
+    assert page.text.count("<h1>Today</h1>") == 1
+    assert "Nothing to approve or to hand over." in words(page)
+    viewer = await signed_in_person(service, "viewer", "Vi")
+    await order(service, NOON)
+    assert "<form method" not in section_html(await viewer.get("/today"), "todo")
+
+
+async def test_sales_are_beside_those_of_last_week(service: Service, ada: Visitor) -> None:
+    monday = NOON - DAY
+    await sell(service, NOON - HOUR, 24_900)
+    await sell(service, NOON - HOUR, 1_000, currency="EUR")
+    await sell(service, monday, 10_000)
+    await sell(service, monday - HOUR - DAY, 70_000)  # on Sunday
+    await sell(service, NOON + HOUR - 7 * DAY, 5_000)  # later on Tuesday
+    await sell(service, monday - 7 * DAY, 300)
+    await sell(service, monday - 8 * DAY, 999_999)  # in the week before
+    sold = section(await ada.get("/today"), "sold")
+    assert "Today so far $249.00 1 pet +398% €10.00 1 pet" in sold
+    assert "Last Tuesday: $50.00 (1 pet)" in sold
+    assert "This week so far $349.00 2 pets +558% €10.00 1 pet" in sold
+    assert "Same days last week: $53.00 (2 pets)" in sold
+
+
+async def test_the_days_are_those_of_the_shop(database: Path, clock: ManualClock) -> None:
+    clock.now = NOON + 13 * HOUR  # in Auckland it is Wednesday afternoon
+    async with running_service(database, clock, time_zone="Pacific/Auckland") as service:
+        ada = await signed_in_person(service, "administrator", "Ada")
+        await sell(service, NOON - 2 * HOUR, 4_200)  # there, it was Tuesday
+        page = await ada.get("/today")
+        sold = section(page, "sold")
+        assert "Last Wednesday: $0.00 (0 pets)" in sold
+        assert "Today so far $0.00 0 pets" in sold
+        assert "This week so far $42.00 1 pet" in sold
+        assert "Times in Pacific/Auckland." in page.text
+
+
+@pytest.mark.usefixtures("dogs")
+async def test_what_others_did_last_is_listed_without_what_the_person_did(
+    service: Service, ada: Visitor
+) -> None:
+    grace = await signed_in_person(service, "clerk", "Grace")
+    await ada.submit("/pets", name="Bella", categoryId="1", status="available")
+    service.clock.advance(60)
+    await grace.submit("/pets/1", name="Bello")
+    by = Author(f"person/{grace.key_id}", "import")
+    new = [NewPet(name, 1, "available") for name in ("Rex", "Mia", "Yak")]
+    await service.store.write(create_pets(new, service.clock(), by=by))
+    page = await ada.get("/today")
+    assert section(page, "others").startswith(
+        "Recent activity Activity Grace added Yak and 2 more changes"
+    )
+    assert "Grace renamed Bella to Bello" in section(page, "others")
+    assert "Ada" not in section(page, "others")
+    own = section(await grace.get("/today"), "others")
+    assert "Ada added Bella" in own
+    assert "Activity" not in own

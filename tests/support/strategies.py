@@ -1,13 +1,12 @@
-"""Hypothesis strategies: bodies, pets, tokens, and traces of requests."""
+"""Hypothesis strategies: bodies, pets, tokens, and pauses between requests."""
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 from hypothesis import strategies as st
 
-from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
+from petstore.clock import DAY, MINUTE, SECOND
 from petstore.domain.fields import INT64_MAX, INT64_MIN, NOT_BLANK
-from petstore.domain.plans import Limits
 
 int64s = st.integers(INT64_MIN, INT64_MAX)
 
@@ -42,20 +41,8 @@ pet_like_values: st.SearchStrategy[Any] = st.fixed_dictionaries(
 """Objects with the members of a pet, some of them of any value whatever."""
 
 
-class Step(NamedTuple):
-    """One request of a trace: how long after the one before, and under which limits."""
-
-    pause: Milliseconds
-    limits: Limits
-
-
-small_limits = st.builds(Limits, st.integers(1, 4), st.integers(1, 9))
-
 pauses = st.one_of(
     st.integers(0, 2 * SECOND),
     st.integers(0, 2 * MINUTE),
     st.sampled_from([0, 1, MINUTE - 1, MINUTE, MINUTE + 1, DAY // 2, DAY]),
 )
-
-traces = st.lists(st.builds(Step, pauses, small_limits), min_size=1, max_size=60)
-"""Requests of a key whose plan changes all the time."""

@@ -1,19 +1,22 @@
-"""Webhooks, events and deliveries as a test wants them to be in a store."""
+"""Webhooks, events and deliveries as a test wants them in a store, and what delivers there."""
 
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, closing
+from ipaddress import ip_network
 from itertools import chain
 from typing import Any
 
 import apsw
 
-from petstore.clock import Milliseconds
-from petstore.databases.contract import Statement, Store, Unit, placeholders
+from petstore.clock import Clock, Milliseconds
+from petstore.databases.contract import Row, Statement, Store, Unit, placeholders
 from petstore.events.model import EventType
 from petstore.events.store import publish_all
 from petstore.keys.model import SCOPES, Caller
-from petstore.webhooks.model import WebhookCreate
-from petstore.webhooks.store import IssuedSecret, create_webhook
+from petstore.webhooks.deliverer import Deliverer, Rules
+from petstore.webhooks.model import DeliveryState
+from petstore.webhooks.sender import Resolver, Sender
+from petstore.webhooks.store import LeasedWebhook
 from support.history import forget_keys
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
@@ -21,8 +24,14 @@ from support.stores import do
 
 URL = "https://shop.example/hooks"
 NOW = ManualClock().now
+SECRET = b"s" * 32
+_NETWORKS = [ip_network("127.0.0.0/8")]
 _AT_ONCE = 1000
 _MOVE = "UPDATE webhooks SET position = ?1"
+_ADD = """
+    INSERT INTO webhooks (key_id, environment, url, types, created_at, enabled, secret_version,
+        position, failures) VALUES (?1, ?2, ?3, ?4, ?5, 1, 1, 0, 0) RETURNING id
+"""
 _FAILED = """
     INSERT INTO webhook_deliveries (webhook_id, sequence, event_id, type, resource, state,
         created_at, attempts, due_at, response_status, response_body, error)
@@ -38,9 +47,11 @@ async def issue_key(store: Store, **wanted: Any) -> Caller:
     return key
 
 
-async def add_webhook(store: Store, key: Caller, *types: EventType) -> IssuedSecret:
-    new = WebhookCreate(URL, frozenset(types))
-    return await store.write(create_webhook(new, key.id, NOW))
+async def add_webhook(store: Store, key: Caller, *types: EventType, url: str = URL) -> int:
+    """Add a webhook that gets every event from the first one on, and return its id."""
+    parameters = (key.id, key.environment, url, " ".join(types), NOW)
+    ((webhook_id,),) = await store.write(do(_ADD, *parameters))
+    return int(webhook_id)
 
 
 async def add_events(
@@ -102,6 +113,53 @@ def add_failed_deliveries(database: str, webhook_id: int, said: str, count: int 
     with closing(apsw.Connection(database.removeprefix("sqlite:///"))) as connection:
         connection.set_busy_timeout(10_000)
         connection.execute(_FAILED, (webhook_id, said, count))
+
+
+class Watched:
+    def __init__(self) -> None:
+        self.attempts: list[DeliveryState] = []
+
+    def attempted(self, state: DeliveryState, seconds: float) -> None:
+        assert seconds >= 0
+        self.attempts.append(state)
+
+
+@asynccontextmanager
+async def delivering(
+    store: Store,
+    clock: Clock,
+    *,
+    secrets_of: Callable[[LeasedWebhook], list[bytes]] = lambda _: [SECRET],
+    watcher: Watched | None = None,
+    seconds: float = 30,
+    **rules: Any,
+) -> AsyncIterator[Deliverer]:
+    """Deliver what is in ``store`` until the block ends; an attempt takes up to ``seconds``."""
+    sender = Sender(Resolver(), _NETWORKS, "petstore/test", seconds=seconds)
+    quick = Rules(
+        "production",
+        publishes=True,
+        poll_seconds=0.005,
+        refresh_seconds=0.01,
+        stop_seconds=0,
+        chance=lambda: 0.5,
+    )
+    quick = quick._replace(**rules)
+    if "sqlite" in type(store).__module__:
+        quick = quick._replace(publishes=False)
+    deliverer = Deliverer(store, sender, secrets_of, clock, (watcher or Watched()).attempted, quick)
+    async with deliverer.running():
+        yield deliverer
+
+
+async def webhook_row(store: Store, columns: str, webhook_id: int = 1) -> Row:
+    sql = f"SELECT {columns} FROM webhooks WHERE id = ?1"  # noqa: S608 - of a test
+    (row,) = await store.read(Statement(sql, (webhook_id,)))
+    return row
+
+
+async def deliveries(store: Store, columns: str = "sequence, state, attempts") -> list[Row]:
+    return await store.read(Statement(f"SELECT {columns} FROM webhook_deliveries ORDER BY id"))  # noqa: S608
 
 
 def _insert(table: str, rows: Sequence[tuple[Any, ...]]) -> Unit[None]:

@@ -16,6 +16,7 @@ from petstore.databases.contract import Row, Store, Unit
 from petstore.errors import WebhooksNotConfigured
 from petstore.events.model import Author, Event, NewEvent
 from petstore.events.store import Change, record
+from petstore.keys.model import Caller, Scope
 from petstore.logs import LogEvent
 from petstore.pets.model import NewPet, PetPatch
 from petstore.pets.store import update_pet
@@ -24,26 +25,26 @@ from petstore.webhooks.deliveries import recover
 from petstore.webhooks.model import WebhookPatch
 from petstore.webhooks.store import LEASE, LeasedWebhook, change_webhook
 from support.changes import create_pets
-from support.delivering import (
-    SCOPES,
-    SECRET,
-    Watched,
-    add_webhook,
-    deliveries,
-    delivering,
-    issue_with_webhooks,
-    webhook_row,
-)
 from support.history import plain, published, read_feed
 from support.keys import issue
 from support.manual_clock import ManualClock
 from support.receivers import OK, Behaviour, Receiver, Request, Writer, receiving, saying, silent
 from support.stores import do, locked, open_store
 from support.waiting import eventually
+from support.webhooks import (
+    SECRET,
+    Watched,
+    add_webhook,
+    deliveries,
+    delivering,
+    issue_key,
+    webhook_row,
+)
 
 pytestmark = pytest.mark.anyio
 
 BELLA = NewPet("Bella", 1, "available")
+SCOPES = frozenset[Scope]({"pets:read", "orders:read", "webhooks:write"})
 AUTHOR = Author("person/2", "r-1")
 NO = b"HTTP/1.1 500 No\r\nContent-Length: 4\r\n\r\nsick"
 GAPS = [5 * SECOND, *(m * MINUTE for m in (5, 30, 120, 300, 600, 840, 1200, 1440))]
@@ -54,7 +55,7 @@ class Hook(NamedTuple):
 
     store: Store
     clock: ManualClock
-    key_id: int
+    key: Caller
     endpoint: Receiver
 
     def delivering(self, **options: Any) -> AbstractAsyncContextManager[Deliverer]:
@@ -111,7 +112,7 @@ class Hook(NamedTuple):
 
     async def disabling(self) -> Event:
         await published(self.store)
-        page = await read_feed(self.store, ["webhook.disabled"], self.key_id, None, 2)
+        page = await read_feed(self.store, ["webhook.disabled"], self.key.id, None, 2)
         (event,) = page.events
         return event
 
@@ -120,8 +121,8 @@ class Hook(NamedTuple):
 async def hook(store: Store, clock: ManualClock) -> AsyncIterator[Hook]:
     """A webhook whose endpoint takes everything."""
     async with receiving() as receiver:
-        hook = Hook(store, clock, await issue_with_webhooks(store, clock), receiver)
-        assert await add_webhook(store, hook.key_id, receiver.url) == 1
+        hook = Hook(store, clock, await issue_key(store, scopes=SCOPES), receiver)
+        assert await add_webhook(store, hook.key, url=receiver.url) == 1
         yield hook
 
 
@@ -161,7 +162,7 @@ async def test_each_event_arrives_once_and_signed_as_in_the_feed(hook: Hook) -> 
         await hook.settled(20)
         await hook.rename(7, "Rex")
         await hook.settled(21)
-    feed = await read_feed(hook.store, ["pet.created", "pet.updated"], hook.key_id, None, 100)
+    feed = await read_feed(hook.store, ["pet.created", "pet.updated"], hook.key.id, None, 100)
     got = [request.verified(SECRET) for request in hook.endpoint.requests]
     assert [each["data"]["name"] for each in got] == ["Bella"] * 20 + ["Rex"]
     assert sorted(got, key=itemgetter("sequence")) == [plain(event) for event in feed.events]
@@ -174,25 +175,26 @@ async def test_each_event_arrives_once_and_signed_as_in_the_feed(hook: Hook) -> 
 @pytest.mark.each_database
 async def test_a_webhook_gets_what_it_wants_and_its_key_can_read(hook: Hook) -> None:
     store, clock = hook.store, hook.clock
-    limited = await issue_with_webhooks(store, clock, scopes=frozenset({"webhooks:write"}))
+    limited = await issue_key(store, scopes=frozenset({"webhooks:write"}))
     admin, staging = [
-        await issue_with_webhooks(store, clock, scopes=SCOPES | {"keys:admin"}, environment=name)
+        await issue_key(store, scopes=SCOPES | {"keys:admin"}, environment=name)
         for name in ("production", "staging")
     ]
-    for key_id, types in ((limited, ""), (admin, ""), (staging, ""), (hook.key_id, "pet.updated")):
-        await add_webhook(store, key_id, hook.endpoint.url, types)
+    for key in (limited, admin, staging):
+        await add_webhook(store, key, url=hook.endpoint.url)
+    await add_webhook(store, hook.key, "pet.updated", url=hook.endpoint.url)
     await store.write(do("UPDATE webhooks SET types = 'pet.updated pet.deleted' WHERE id = 1"))
     await hook.add_pets()
     await hook.rename(1, "Rex")
     created = await issue(store, clock)
-    for key_id in (hook.key_id, limited):
+    for key_id in (hook.key.id, limited.id):
         await hook.happened(f"key/{key_id}", "key.banned", key_id)
-    await hook.happened("webhook/5", "webhook.test", hook.key_id)
+    await hook.happened("webhook/5", "webhook.test", hook.key.id)
     async with hook.delivering():
         await hook.settled(7)
     assert sorted(await deliveries(store, "webhook_id, type, resource")) == [
         (1, "pet.updated", "pet/1"),
-        (2, "key.banned", f"key/{limited}"),
+        (2, "key.banned", f"key/{limited.id}"),
         (3, "key.created", f"key/{created.id}"),
         (3, "pet.created", "pet/1"),
         (3, "pet.updated", "pet/1"),
@@ -214,8 +216,7 @@ async def test_a_webhook_gets_what_it_wants_and_its_key_can_read(hook: Hook) -> 
 )
 async def test_a_webhook_stops_when_its_key_ends(hook: Hook, end: str) -> None:
     await hook.store.write(do(f"UPDATE {end}"))
-    other = await issue_with_webhooks(hook.store, hook.clock)
-    await add_webhook(hook.store, other, f"{hook.endpoint.url}/other")
+    await add_webhook(hook.store, await issue_key(hook.store), url=f"{hook.endpoint.url}/other")
     await hook.add_pets()
     async with hook.delivering():
         await hook.settled(1)
@@ -362,8 +363,8 @@ async def test_a_failing_delivery_delays_the_next_of_its_resource_for_five_minut
 
 async def test_a_long_queue_of_one_resource_does_not_delay_others(hook: Hook) -> None:
     hook.endpoint.behaviour = failing_at({1})
-    await hook.happened("pet/1", "pet.updated", hook.key_id, 120)
-    await hook.happened("pet/2", "pet.updated", hook.key_id)
+    await hook.happened("pet/1", "pet.updated", hook.key.id, 120)
+    await hook.happened("pet/2", "pet.updated", hook.key.id)
     async with hook.delivering():
         await hook.settled(1)
         hook.endpoint.behaviour = saying(OK)
@@ -392,7 +393,7 @@ async def test_a_410_disables_the_webhook_at_once(
     assert event["resource"] == "webhook/1"
     assert (event["data"]["enabled"], event["data"]["disabledReason"]) == (False, "gone")
     assert event["previous"] == {"enabled": True, "disabledReason": None}
-    assert caplog.messages == [f"webhook 1 of key {hook.key_id} was disabled: gone"]
+    assert caplog.messages == [f"webhook 1 of key {hook.key.id} was disabled: gone"]
     assert logged_members(caplog)["error"] == "the receiver responded with 410 Gone, not 2xx"
 
 
@@ -422,8 +423,8 @@ async def test_a_410_loses_no_event_of_concurrent_attempts(hook: Hook) -> None:
 
 
 async def test_missed_events_of_each_webhook_are_sent_in_order(hook: Hook) -> None:
-    await add_webhook(hook.store, hook.key_id, hook.endpoint.url)
-    await hook.happened("pet/1", "pet.updated", hook.key_id, 30)
+    await add_webhook(hook.store, hook.key, url=hook.endpoint.url)
+    await hook.happened("pet/1", "pet.updated", hook.key.id, 30)
     await hook.store.write(do("UPDATE webhooks SET position = 30"))
     for webhook_id in (1, 2):
         await hook.store.write(recover(Change(0), webhook_id, 0))
@@ -454,12 +455,12 @@ async def test_a_webhook_without_success_for_five_days_is_disabled(
     data = msgspec.json.decode((await hook.disabling()).data)
     assert (data["disabledReason"], data["lastSuccessAt"]) == ("failing", "2026-12-01T12:00:00Z")
     assert caplog.messages == [
-        f"deliveries to webhook 1 of key {hook.key_id} fail",
-        f"webhook 1 of key {hook.key_id} was disabled: failing",
+        f"deliveries to webhook 1 of key {hook.key.id} fail",
+        f"webhook 1 of key {hook.key.id} was disabled: failing",
     ]
     assert logged_members(caplog) == {
         "webhook": 1,
-        "key": hook.key_id,
+        "key": hook.key.id,
         "reason": "failing",
         "error": "the receiver responded with 500 Internal Server Error, not 2xx",
     }
@@ -557,9 +558,9 @@ async def test_a_stop_does_not_wait_for_a_database_that_is_gone(
 
 async def test_a_dead_endpoint_among_200_does_not_delay_the_others(hook: Hook) -> None:
     async with receiving(silent) as dead:
-        await add_webhook(hook.store, hook.key_id, dead.url)
+        await add_webhook(hook.store, hook.key, url=dead.url)
         for number in range(3, 201):
-            await add_webhook(hook.store, hook.key_id, f"{hook.endpoint.url}/{number}")
+            await add_webhook(hook.store, hook.key, url=f"{hook.endpoint.url}/{number}")
         async with delivering(hook.store, system_clock, seconds=300):
             await hook.add_pets(2)
             await eventually(lambda: dead.under_way == 2, 30)
