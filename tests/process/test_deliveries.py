@@ -13,6 +13,7 @@ from typing import Self
 
 import httpx
 import pytest
+from support.delivering import issue_with_webhooks
 
 from petstore.clock import system_clock
 from petstore.databases.contract import Store, Unit
@@ -24,12 +25,11 @@ from petstore.webhooks.model import WebhookPatch
 from petstore.webhooks.signing import text_of_master, webhook_secrets
 from petstore.webhooks.store import change_webhook
 from support.changes import create_pets
-from support.delivering import add_webhook, deliveries, issue_with_webhooks
 from support.process import StartServer, free_port
 from support.receivers import Receiver, receiving
 from support.stores import do, open_store
 from support.waiting import eventually
-from support.webhooks import publish
+from support.webhooks import add_webhook, deliveries, publish
 
 pytestmark = pytest.mark.anyio
 
