@@ -45,7 +45,3 @@ class Command(Shop):
 
     def create_key(self, *arguments: str, plan: str = "enterprise") -> str:
         return self.succeed("keys", "create", "--name", "app", "--plan", plan, *arguments).strip()
-
-    def show_key(self, key_id: int = 1) -> dict[str, Any]:
-        key: dict[str, Any] = self.ask("keys", "show", key_id)
-        return key
