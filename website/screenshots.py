@@ -16,9 +16,8 @@ from playwright.sync_api import Browser, BrowserContext, FilePayload
 
 from petstore.console.console import PAGES
 from petstore.console.page import HOME
-from support.browser import chromium
+from support.browser import DESK, PHONE, chromium
 from support.process import ServerProcess
-from support.sight import DESK, PHONE
 from website.sources import ROOT
 
 IN_DOCS = {

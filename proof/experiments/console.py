@@ -13,7 +13,7 @@ from proof.deployments import Deployment, deployed
 from proof.experiment import Experiment, Trial
 from servers import Server
 from stock import fill
-from support.staff import cookies_of_administrator, issue_for_console
+from support.visitor import cookies_of_administrator, issue_for_console
 from support.waiting import within
 
 _SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}

@@ -16,7 +16,7 @@ from proof.experiment import Experiment, Trial
 from proof.judging import judge_feed
 from proof.processes import Program
 from support.postgres import postgres_server
-from support.staff import cookies_of_administrator, issue_for_console
+from support.visitor import cookies_of_administrator, issue_for_console
 from support.waiting import within
 
 _SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}

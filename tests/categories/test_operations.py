@@ -15,9 +15,9 @@ from petstore.errors import CategoryNameTaken
 from support.cases import case
 from support.changes import create_category, update_category
 from support.error_body import assert_error
+from support.races import by_hand
 from support.sending import Send, sender
 from support.service import SERVICE_URL, Service
-from support.units import by_hand
 
 pytestmark = pytest.mark.anyio
 

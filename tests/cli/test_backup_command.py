@@ -14,10 +14,9 @@ from petstore.databases.backups import last_backup, note_of
 from petstore.databases.migrations import scripts
 from support.callers import Customers
 from support.command import Command
-from support.full_disk import full_disk
 from support.full_stores import assert_of_one_moment, contents, make_full_store, query
 from support.next_version import become_next_version
-from support.permissions import umask
+from support.permissions import full_disk, umask
 from support.process import StartServer
 from support.terminal import Terminal, shown_on_terminal
 from support.waiting import within

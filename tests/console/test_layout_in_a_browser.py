@@ -10,9 +10,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from petstore.console.console import PAGES
 from petstore.console.page import HOME
-from support.clerk import Clerk
+from support.browser import Clerk
 from support.process import ServerProcess
-from support.staff import issue_for_console
+from support.visitor import issue_for_console
 
 WIDTHS = (320, 390, 1280, 1600)
 PATHS = (

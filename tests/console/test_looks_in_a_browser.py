@@ -9,26 +9,15 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, BrowserContext, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from petstore.console.console import PAGES
 from petstore.console.forms import isolated
 from petstore.console.page import HOME
 from petstore.keys.model import ROLES
-from support.browser import Visit
-from support.clerk import sign_in, sign_in_with_key
+from support.browser import AXE, DESK, PHONE, VIOLATIONS, Visit, sign_in
 from support.process import ServerProcess
-from support.sight import (
-    AXE,
-    EVERY_RULE,
-    PHONE,
-    TOO_WIDE,
-    VIOLATIONS,
-    assert_no_barrier,
-    on_a_phone,
-)
-from support.staff import invitation, issue_for_console
-from support.visitor import SAME_ORIGIN
+from support.visitor import SAME_ORIGIN, invitation, issue_for_console
 from support.webhooks import add_failed_deliveries
 from website.screenshots import addresses
 
@@ -44,6 +33,20 @@ NAMES = (
 ROWS = f"name,categoryId\n{NAMES[0]},1\n{NAMES[2]},no\n".encode()
 PATHS = [page.path for page in PAGES if page.method == "GET"]
 
+EVERY_RULE = {"rules": {"target-size": {"enabled": True}}}
+COLOURS = {"runOnly": ["color-contrast", "link-in-text-block"]}
+# Links within a text may be as small as the text (WCAG 2.5.8).
+TOO_SMALL = """() => [...document.querySelectorAll('a, button, input, select, textarea, summary')]
+  .filter(control => control.checkVisibility() && getComputedStyle(control).display != 'inline')
+  .filter(control => {
+    const {width, height} = control.getBoundingClientRect();
+    return width < 24 || height < 24;
+  }).map(control => control.outerHTML.slice(0, 80))"""
+TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? []
+  : [...document.querySelectorAll('body *')]
+    .filter(element => element.getBoundingClientRect().right > innerWidth + 1)
+    .filter(element => !element.parentElement.closest('.scroll'))
+    .map(element => element.outerHTML.slice(0, 80))"""
 OPEN_ALL = "document.querySelectorAll('details').forEach(details => details.open = true)"
 MOVING = """() => [...document.querySelectorAll('*')].filter(element => {
   const style = getComputedStyle(element);
@@ -81,6 +84,24 @@ UNREACHED = """() => {
     return style.outlineStyle == 'none' || parseFloat(style.outlineWidth) < 2 || isHidden;
   }).map(control => control.outerHTML.slice(0, 80));
 }"""
+
+
+def on_a_phone(page: Page) -> None:
+    page.set_viewport_size(PHONE)
+    page.emulate_media(color_scheme="dark")
+
+
+def assert_no_barrier(page: Page) -> None:
+    on_a_phone(page)
+    page.evaluate(AXE)
+    assert page.evaluate(TOO_WIDE) == []
+    assert page.evaluate(TOO_SMALL) == []
+    assert page.evaluate(VIOLATIONS, EVERY_RULE) == []
+    page.set_viewport_size(DESK)
+    page.emulate_media(color_scheme="light")
+    assert page.evaluate(TOO_WIDE) == []
+    assert page.evaluate(TOO_SMALL) == []
+    assert page.evaluate(VIOLATIONS, COLOURS) == []
 
 
 @dataclass
@@ -144,7 +165,8 @@ def visited(small_shop: ServerProcess, browser: Browser) -> Iterator[Shop]:
     ids["importId"] = started.url.rpartition("/")[2]
     queries = {"/pets/selection": f"?pet={pet}.x", "/changes": "?kinds=pet"}
     of_owner = browser.new_context(viewport=PHONE, reduced_motion="reduce")
-    sign_in_with_key(of_owner, small_shop, token)
+    url = f"{small_shop.url}{HOME}/sign-in"
+    of_owner.request.post(url, form={"key": token}, headers=SAME_ORIGIN)
     visits = (Visit.to(f"{small_shop.url}{HOME}/help", each) for each in (context, of_owner))
     yield Shop(small_shop, token, ids, queries, *visits)
     context.close()

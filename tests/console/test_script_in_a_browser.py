@@ -10,10 +10,9 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Browser, Dialog, Locator, Page, Route, expect
 
-from support.browser import press
-from support.clerk import Clerk
+from support.browser import Clerk, press
 from support.process import ServerProcess
-from support.staff import issue_for_console
+from support.visitor import issue_for_console
 
 SOON = 10_000
 """Milliseconds in which a console sees that the service is gone: 5 seconds, on a busy machine."""

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, FilePayload, Page, expect
 
 from support.process import ServerProcess
-from support.staff import invitation, issue_for_console
+from support.visitor import invitation, issue_for_console
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,8 @@ from petstore.databases.sqlite_files import OpenFiles, process_text
 from petstore.errors import LostFiles, Unavailable
 from petstore.pets.model import NewPet
 from support.changes import create_pet, create_pets
-from support.full_disk import full_disk
 from support.other_processes import EndlessWriter, IdleUser
+from support.permissions import full_disk
 from support.rows import select_pets
 from support.stores import impatient, locked, open_store
 from support.waiting import eventually

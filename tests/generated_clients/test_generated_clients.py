@@ -19,9 +19,9 @@ import pytest
 
 from petstore.events.model import EVENT_TYPES
 from petstore.interface.openapi.events import example_of
-from support.node import PACKAGES, node_program
 from support.odd_service import odd_service, response
 from support.process import ServerProcess
+from support.programs import PACKAGES, node_program
 
 HERE = Path(__file__).parent
 GUIDE = (HERE.parent.parent / "docs/generated-clients.md").read_text()

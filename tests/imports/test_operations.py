@@ -19,7 +19,7 @@ from petstore.imports.model import MAX_UNFINISHED
 from support.cases import case
 from support.changes import create_category, without_event
 from support.error_body import assert_error
-from support.full_disk import full_disk
+from support.permissions import full_disk
 from support.retention import DAYS_KEPT
 from support.service import Service, running_service
 

@@ -11,8 +11,8 @@ from petstore.errors import ContentTooLarge, RequestTimeout, Unavailable
 from petstore.interface.bodies import BodyReader
 from support.cases import case
 from support.error_body import assert_error
-from support.full_disk import full_disk
 from support.keys import change
+from support.permissions import full_disk
 from support.sending import Send, sender
 from support.service import Service, http_request, running_service
 from support.waiting import eventually

@@ -11,7 +11,7 @@ import pytest
 
 from petstore.interface.openapi.document import document
 from petstore.interface.operations import OPERATIONS
-from support.node import PACKAGES, node
+from support.programs import PACKAGES, node
 
 RULES = Path(__file__).parent / "linters"
 FAULTY = {

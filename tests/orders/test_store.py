@@ -36,11 +36,10 @@ from petstore.pets.store import delete_pet, get_inventory, get_pet, update_pet
 from support.changes import create_pet, create_pets
 from support.history import events_after, plain
 from support.manual_clock import ManualClock
-from support.races import lingering
+from support.races import by_hand, lingering
 from support.rows import order_row
 from support.service import running_service
 from support.stores import do, locked, open_store
-from support.units import by_hand
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 

@@ -25,7 +25,7 @@ from petstore.pets.store import (
     update_pet,
 )
 from support.changes import create_category, create_pet, create_pets
-from support.units import by_hand
+from support.races import by_hand
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 

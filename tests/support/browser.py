@@ -1,23 +1,37 @@
-"""A real browser, without a window, that notes what a page asks for and complains of."""
+"""A real browser, without a window, and a clerk at the console in it."""
 
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Self
+from importlib.resources import files
+from typing import Any, Self
+from uuid import uuid4
 
+import httpx
 import pytest
 from playwright.sync_api import (
     Browser,
     BrowserContext,
     ConsoleMessage,
     Error,
+    Locator,
     Page,
+    ViewportSize,
     expect,
     sync_playwright,
 )
 
+from support.process import ServerProcess
 from support.programs import needs
+from support.visitor import cookies_of_administrator
+
+# 320 px is also what 1280 px are with 400 % zoom (WCAG 1.4.10).
+PHONE: ViewportSize = {"width": 320, "height": 568}
+DESK: ViewportSize = {"width": 1280, "height": 800}
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text()
+VIOLATIONS = """async options => (await axe.run({resultTypes: ['violations'], ...options}))
+  .violations.flatMap(rule => rule.nodes.map(node => `${rule.id}: ${node.html.slice(0, 200)}`))"""
 
 # The first has no code for windows, and takes less than half of the processor time of the others.
 _NAMES = (
@@ -89,3 +103,58 @@ class Visit:
     def _note(self, message: ConsoleMessage) -> None:
         if message.type == "error":
             self.errors.append(message.text)
+
+
+def sign_in(context: BrowserContext, shop: ServerProcess, token: str) -> None:
+    for name, value in cookies_of_administrator(shop, token).items():
+        context.add_cookies([{"name": name, "value": value, "url": shop.url}])
+
+
+@dataclass
+class Clerk:
+    """An administrator on a ``page`` of a browser; ``token`` is that of a key for everything."""
+
+    shop: ServerProcess
+    page: Page
+    token: str
+    errors: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        wait_for_forms(self.page)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+
+    @classmethod
+    def at(cls, shop: ServerProcess, browser: Browser, token: str, **options: Any) -> Self:
+        """Bring in somebody who has signed in; ``options`` are those of the browser."""
+        context = browser.new_context(**options)
+        sign_in(context, shop, token)
+        return cls(shop, context.new_page(), token)
+
+    def open(self, path: str) -> None:
+        self.page.goto(f"{self.shop.url}/console{path}")
+
+    def call(self, method: str, path: str, **body: Any) -> Any:
+        headers = {"Authorization": f"Bearer {self.token}"}
+        url = f"{self.shop.url}/v1{path}"
+        response = httpx.request(method, url, headers=headers, json=body)
+        assert response.is_success, response.text
+        return response.json() if response.content else None
+
+    def pet(self, **fields: Any) -> Any:
+        name = f"Hilda {uuid4().hex[:8]}"
+        values = {"name": name, "categoryId": 1, "status": "available"}
+        return self.call("POST", "/pets", **(values | fields))
+
+    def field(self, name: str) -> Locator:
+        return self.page.locator(f"main form[method=post] [name={name}]:visible").first
+
+    def save(self) -> None:
+        """Send that form: the one with *Save*, else the first one."""
+        forms = self.page.locator("main form[method=post]:has(:is(input, select):visible)")
+        saving = forms.filter(has_text="Save")
+        (saving if saving.count() else forms).first.locator("button").first.click()
+
+    def leave(self) -> None:
+        """Close the browser, whatever was typed; the script must not have failed."""
+        self.page.context.close()
+        assert self.errors == []

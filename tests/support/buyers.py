@@ -7,7 +7,6 @@ from typing import Any
 
 import httpx
 
-OPEN = ("placed", "approved")
 AT_ONCE = 50
 _AFTER = {"approved": ("delivered", "cancelled", None), "placed": ("approved", "cancelled", None)}
 

@@ -228,8 +228,11 @@ class Console:
             self._interrupt()
 
     def _run(self, command: str) -> str:
-        self._type(f"eval {shlex.quote(self._here(command))} < /dev/null; printf '\\n{_END}\\n'")
+        assert self._shell.stdin is not None
         assert self._shell.stdout is not None
+        quoted = shlex.quote(self._here(command))
+        self._shell.stdin.write(f"eval {quoted} < /dev/null; printf '\\n{_END}\\n'\n")
+        self._shell.stdin.flush()
         printed = "".join(takewhile(lambda line: line != f"{_END}\n", self._shell.stdout))
         return self._there(re.sub(r"(?<!\n)\n\n?\Z", "\n", printed).removeprefix("\n"))
 
@@ -249,11 +252,6 @@ class Console:
         if _signal(group, signal.SIGINT) and not within(_SECONDS, lambda: not _signal(group, 0)):
             _signal(group, signal.SIGKILL)
             pytest.fail("a program goes on after Ctrl-C")
-
-    def _type(self, command: str) -> None:
-        assert self._shell.stdin is not None
-        self._shell.stdin.write(f"{command}\n")
-        self._shell.stdin.flush()
 
     def _here(self, text: str) -> str:
         """Put the places of this machine into a text of the page."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import collections
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -166,11 +167,8 @@ def assert_of_one_moment(
 
 def query(database: str, sql: str) -> list[tuple[Any, ...]]:
     if not is_postgres(database):
-        connection = apsw.Connection(str(sqlite_path(database)))
-        try:
+        with closing(apsw.Connection(str(sqlite_path(database)))) as connection:
             return connection.execute(sql).fetchall()
-        finally:
-            connection.close()
 
     async def fetch() -> list[tuple[Any, ...]]:
         connection = await asyncpg.connect(database)

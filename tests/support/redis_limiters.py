@@ -16,7 +16,6 @@ from support.manual_clock import ManualClock
 PATIENT = 10.0
 """Seconds to wait for Redis where nothing fails: a busy machine is no fault."""
 
-
 OF_ADDRESS = Budget("address", "this address", 2)
 
 
@@ -40,10 +39,9 @@ class TimedClient(RedisClient):
             return command
         # A name, a script, the number of keys, and as many keys and arguments.
         first = len(command) - int(command[2])
-        return (*command[:first], *map(self._at_time, command[first:]))
-
-    def _at_time(self, argument: Any) -> bytes:
-        return msgpack.encode(msgpack.decode(argument) | {"now": self._clock()})
+        now = {"now": self._clock()}
+        judged: list[Any] = [*command[first:]]
+        return (*command[:first], *(msgpack.encode(msgpack.decode(each) | now) for each in judged))
 
 
 def _judges(command: Command) -> bool:
@@ -62,14 +60,8 @@ async def redis_limiter(
     client: RedisClient | None = None,
 ) -> AsyncIterator[RedisLimiter]:
     """Give the limiter of one process; the server has ``clock`` unless ``client`` has another."""
-    limiter = RedisLimiter(
-        client or TimedClient(url, clock),
-        store,
-        clock,
-        rules or BanRules(),
-        processes,
-        seconds,
-    )
+    client = client or TimedClient(url, clock)
+    limiter = RedisLimiter(client, store, clock, rules or BanRules(), processes, seconds)
     try:
         yield limiter
     finally:

@@ -49,10 +49,7 @@ class RedisServer:
         configuration.write_text("\n".join(self._configuration))
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [program(), configuration],
-                cwd=self.folder,
-                stdout=log,
-                stderr=log,
+                [program(), configuration], cwd=self.folder, stdout=log, stderr=log
             )
         if not within(30, self._responds):
             said = (self.folder / "log").read_text()

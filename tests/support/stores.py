@@ -77,15 +77,12 @@ def locked(path: Path, store: Any = None) -> Iterator[None]:
 
     If a ``store`` is given, it is impatient meanwhile.
     """
-    connection = apsw.Connection(str(path))
-    # The service that is to find it locked may be writing just now.
-    connection.set_busy_timeout(30_000)
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with closing(apsw.Connection(str(path))) as connection:
+        # The service that is to find it locked may be writing just now.
+        connection.set_busy_timeout(30_000)
+        connection.execute("BEGIN IMMEDIATE")
         with impatient(store) if store else nullcontext():
             yield
-    finally:
-        connection.close()
 
 
 @contextmanager

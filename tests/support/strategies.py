@@ -17,12 +17,6 @@ pet_names = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=255
 ).filter(re.compile(NOT_BLANK).search)
 
-new_pets: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
-    {"name": pet_names, "categoryId": int64s},
-    optional={"status": st.sampled_from(["available", "pending", "sold"])},
-)
-"""Bodies of pets that the service takes."""
-
 json_values: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),

@@ -1,9 +1,10 @@
-"""A person at the console of a service in this process, as a browser without JavaScript."""
+"""A person at the console, as a browser without JavaScript."""
 
 import html
 import re
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 import httpx
 
@@ -12,6 +13,7 @@ from petstore.keys.model import ROLES, SCOPES, Role
 from petstore.keys.store import new_caller
 from petstore.people.model import Browser
 from petstore.people.store import begin_session, find_account
+from support.process import ServerProcess
 from support.service import Service
 
 COOKIE = "petstore_console"
@@ -110,3 +112,26 @@ async def signed_in_again(service: Service, person_id: int) -> Visitor:
     visitor = newcomer(service, key_id=person_id)
     visitor.client.cookies.set(COOKIE, await service.store.write(unit))
     return visitor
+
+
+def issue_for_console(shop: ServerProcess) -> str:
+    return shop.issue("enterprise", *(word for scope in SCOPES for word in ("--scope", scope)))
+
+
+def invitation(shop: ServerProcess, token: str) -> str:
+    """Add an administrator with the key of ``token``, and return the link of the invitation."""
+    login = f"ada-{uuid4().hex[:8]}"
+    person = {"name": "Ada", "login": login, "role": "administrator"}
+    headers = {"Authorization": f"Bearer {token}"}
+    added = httpx.post(f"{shop.url}/v1/people", headers=headers, json=person)
+    assert added.status_code == 201, added.text
+    return str(added.json()["invitation"]["url"])
+
+
+def cookies_of_administrator(shop: ServerProcess, token: str) -> httpx.Cookies:
+    """Add an administrator with the key of ``token``, and return the cookies of their browser."""
+    data = {"password": "correct horse"}
+    response = httpx.post(invitation(shop, token), data=data, headers=SAME_ORIGIN)
+    assert response.status_code == 303, response.text
+    response.cookies.delete("petstore_notice")  # which the first page would show
+    return response.cookies

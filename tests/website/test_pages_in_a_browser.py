@@ -9,9 +9,8 @@ from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from petstore import __version__
 from petstore.interface.operations import OPERATIONS
-from support.browser import Visit, chromium
+from support.browser import AXE, VIOLATIONS, Visit, chromium
 from support.process import ServerProcess
-from support.sight import AXE, VIOLATIONS
 from support.waiting import within
 
 PHONE: ViewportSize = {"width": 390, "height": 844}
