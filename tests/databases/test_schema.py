@@ -74,8 +74,7 @@ def test_the_list_has_every_table_its_primary_key_and_columns_that_exist(
 def test_a_referenced_table_is_copied_before_the_one_that_refers_to_it(
     migrated: str, database_kind: str
 ) -> None:
-    order = list(TABLES_BY_NAME)
-    references = query(migrated, REFERENCES[database_kind])
+    order, references = list(TABLES_BY_NAME), query(migrated, REFERENCES[database_kind])
     assert references
     assert [each for each in references if order.index(each[0]) < order.index(each[1])] == []
 
@@ -152,13 +151,16 @@ async def test_events_of_keys_are_kept_for_the_days_of_their_own_setting(
     assert await store.read(Statement("SELECT * FROM feed_start")) == [(1, 4)]
 
 
-async def test_only_tokens_that_ended_long_ago_are_deleted(
+async def test_usage_and_tokens_that_ended_are_kept_for_the_days_of_the_setting(
     store: Store, clock: ManualClock, key: Caller
 ) -> None:
+    today = NOW // DAY + 100
+    await store.write(used(key, today - 3 * BATCH // 2, today + 1))
     grace = await store.write(rotate_key(key.id, 0, ME.at(NOW)))
     await store.write(rotate_key(key.id, 100 * DAY, ME.at(NOW)))
     clock.now = NOW + 100 * DAY
     await pruned(store, clock, history_days=100)
+    assert await column(store, "usage", "day") == list(range(today - 100, today + 1))
     assert len(await column(store, "api_key_tokens", "digest")) == 3
     clock.now = NOW + 100 * DAY + 1
     await pruned(store, clock, history_days=100)
@@ -167,15 +169,6 @@ async def test_only_tokens_that_ended_long_ago_are_deleted(
     clock.now = NOW + 100 * DAY - 1
     ring = ApiKeyCache(store, clock, "production")
     assert await ring.find(grace.token.encode()) is not None
-
-
-async def test_the_usage_of_a_key_is_kept_for_the_days_of_the_setting(
-    store: Store, clock: ManualClock, key: Caller
-) -> None:
-    today = NOW // DAY
-    await store.write(used(key, today - 3 * BATCH // 2, today + 1))
-    await pruned(store, clock, history_days=100)
-    assert await column(store, "usage", "day") == list(range(today - 100, today + 1))
 
 
 async def test_with_0_days_histories_are_kept_forever_and_orders_and_pets_always(
