@@ -49,20 +49,15 @@ REFERENCES = {
 }
 
 
-@pytest.fixture
-def migrated(address: str) -> str:
-    store_at(address, 10 * SECOND).migrate()
-    return address
-
-
-def test_the_list_has_every_table_its_primary_key_and_columns_that_exist(
-    migrated: str, database_kind: str
+def test_the_list_has_every_table_its_key_and_columns_that_exist_and_those_it_refers_to_first(
+    address: str, database_kind: str
 ) -> None:
-    columns = columns_of(migrated)
+    store_at(address, 10 * SECOND).migrate()
+    columns = columns_of(address)
     expected = set(TABLES_BY_NAME) - ({"events_outbox"} if database_kind == "sqlite" else set())
     assert set(columns) - {"petstore_schema", "sqlite_sequence"} == expected
     keys: dict[str, tuple[str, ...]] = {}
-    for table, column in query(migrated, KEYS[database_kind]):
+    for table, column in query(address, KEYS[database_kind]):
         keys[table] = (*keys.get(table, ()), column)
     assert set(columns) - {"sqlite_sequence"} == set(keys)
     listed = {table.name: table.key for table in TABLES if table.is_copied}
@@ -70,11 +65,7 @@ def test_the_list_has_every_table_its_primary_key_and_columns_that_exist(
     times = {table.name: table.time for table in TABLES if table.time}
     assert [name for name, time in times.items() if time not in columns[name]] == []
 
-
-def test_a_referenced_table_is_copied_before_the_one_that_refers_to_it(
-    migrated: str, database_kind: str
-) -> None:
-    order, references = list(TABLES_BY_NAME), query(migrated, REFERENCES[database_kind])
+    order, references = list(TABLES_BY_NAME), query(address, REFERENCES[database_kind])
     assert references
     assert [each for each in references if order.index(each[0]) < order.index(each[1])] == []
 
