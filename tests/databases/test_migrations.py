@@ -30,13 +30,20 @@ from support.full_stores import columns_of, contents, query
 from support.next_version import MIGRATION, become_next_version
 from support.other_processes import IdleUser, migrate_at_once
 from support.permissions import umask
+from support.postgres import PostgresServer
 from support.stores import address_of, half_written, leave_half_written, open_store
 
+INDEXES = {
+    "sqlite": "SELECT name, sql FROM sqlite_schema ORDER BY name",
+    "postgresql": "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1",
+}
 VERSION = len(migrations.scripts("sqlite"))
-MIGRATE = (
-    "import pathlib, sys; from petstore.databases.sqlite import SqliteStore;"
-    " sys.stdin.read(); SqliteStore(pathlib.Path(sys.argv[1])).migrate()"
-)
+MIGRATE = """
+import sys
+from petstore.backends import store_at
+sys.stdin.read()
+store_at(sys.argv[1], 20_000).migrate()
+"""
 
 
 def run_sql(database: Path, sql: str) -> list[Row]:
@@ -45,35 +52,8 @@ def run_sql(database: Path, sql: str) -> list[Row]:
         return connection.execute(sql).fetchall()
 
 
-def schema(database: Path) -> list[Row]:
-    return run_sql(database, "SELECT name, sql FROM sqlite_schema ORDER BY name")
-
-
-def assert_refused_and_untouched(database: Path, reason: str) -> None:
-    before = database.read_bytes()
-    with pytest.raises(UnusableDatabase, match=reason) as refusal:
-        SqliteStore(database).migrate()
-    assert refusal.value.message.startswith(f"{database}: ")
-    assert database.read_bytes() == before
-    assert list(database.parent.iterdir()) == [database]
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "CREATE TABLE pets (id INTEGER PRIMARY KEY, name TEXT)",
-        "CREATE TABLE notes (text TEXT); PRAGMA user_version = 1",
-        "CREATE TABLE notes (text TEXT); PRAGMA user_version = 99",
-        "CREATE TABLE notes (text TEXT); PRAGMA application_id = 7",
-        "PRAGMA journal_mode = wal; CREATE TABLE notes (text TEXT)",
-        "PRAGMA user_version = 7",
-    ],
-)
-def test_a_database_of_another_program_is_refused_and_untouched(database: Path, sql: str) -> None:
-    run_sql(database, sql)
-    assert_refused_and_untouched(database, "made by another program, not by petstore$")
-
-
+NO_DATABASE = "file is not a database"
+OTHERS = "made by another program, not by petstore$"
 MADE_BY_A_NEWER = (
     f"the database has schema version {VERSION + 1}, made by a newer petstore;"
     f" this one knows versions up to {VERSION}"
@@ -82,31 +62,40 @@ MISSING = f"the database does not have the schema of version {VERSION}: %s is mi
 
 
 @pytest.mark.parametrize(
-    ("sql", "reason"),
+    ("content", "sql", "reason"),
     [
-        (f"PRAGMA user_version = {VERSION + 1}", MADE_BY_A_NEWER),
-        ("DROP TABLE usage", MISSING % "table usage"),
-        ("DROP TRIGGER pet_moved", MISSING % "trigger pet_moved"),
-        ("DROP INDEX open_orders", MISSING % "index open_orders"),
-        ("ALTER TABLE usage DROP COLUMN requests", MISSING % r"column usage\.requests"),
+        (b"", "CREATE TABLE pets (id INTEGER PRIMARY KEY, name TEXT)", OTHERS),
+        (b"", "CREATE TABLE notes (text TEXT); PRAGMA user_version = 1", OTHERS),
+        (b"", "CREATE TABLE notes (text TEXT); PRAGMA user_version = 99", OTHERS),
+        (b"", "CREATE TABLE notes (text TEXT); PRAGMA application_id = 7", OTHERS),
+        (b"", "PRAGMA journal_mode = wal; CREATE TABLE notes (text TEXT)", OTHERS),
+        (b"", "PRAGMA user_version = 7", OTHERS),
+        (None, f"PRAGMA user_version = {VERSION + 1}", MADE_BY_A_NEWER),
+        (None, "DROP TABLE usage", MISSING % "table usage"),
+        (None, "DROP TRIGGER pet_moved", MISSING % "trigger pet_moved"),
+        (None, "DROP INDEX open_orders", MISSING % "index open_orders"),
+        (None, "ALTER TABLE usage DROP COLUMN requests", MISSING % r"column usage\.requests"),
+        (b"xy", "", NO_DATABASE),
+        (b"name,categoryId\nBella,1\n" * 100, "", NO_DATABASE),
+        (bytes(4096), "", NO_DATABASE),
+        (b"SQLite format 3\0" * 999, "", NO_DATABASE),
     ],
 )
-def test_a_store_with_another_schema_is_refused_and_untouched(
-    database: Path, sql: str, reason: str
+def test_what_is_no_store_or_has_another_schema_is_refused_and_untouched(
+    database: Path, content: bytes | None, sql: str, reason: str
 ) -> None:
-    SqliteStore(database).migrate()
-    run_sql(database, sql)
-    assert_refused_and_untouched(database, reason)
-
-
-@pytest.mark.parametrize(
-    "content", [b"xy", b"name,categoryId\nBella,1\n" * 100, bytes(4096), b"SQLite format 3\0" * 999]
-)
-def test_a_file_that_is_not_a_database_is_refused_and_untouched(
-    database: Path, content: bytes
-) -> None:
-    database.write_bytes(content)
-    assert_refused_and_untouched(database, "file is not a database")
+    if content is None:
+        SqliteStore(database).migrate()
+    else:
+        database.write_bytes(content)
+    if sql:
+        run_sql(database, sql)
+    before = database.read_bytes()
+    with pytest.raises(UnusableDatabase, match=reason) as refusal:
+        SqliteStore(database).migrate()
+    assert refusal.value.message.startswith(f"{database}: ")
+    assert database.read_bytes() == before
+    assert list(database.parent.iterdir()) == [database]
 
 
 def test_a_folder_or_dangling_link_is_refused_and_a_missing_folder_not_created(
@@ -147,7 +136,7 @@ def test_a_migration_waits_for_another_one_but_not_for_ever(database: Path) -> N
     assert waiting.is_alive()
     os.close(folder)
     waiting.join()
-    assert schema(database)
+    SqliteStore(database).schema()
 
 
 def test_half_of_a_change_is_never_read_and_undone_once_its_process_was_killed(
@@ -189,12 +178,20 @@ def test_a_log_is_put_away_once_another_process_has_opened_it(database: Path) ->
     assert not log.exists()
 
 
-def test_several_processes_can_create_a_store_at_once(database: Path) -> None:
-    migrate_at_once(MIGRATE, database)
-    empty = database.with_name("empty.db")
-    empty.touch()
-    SqliteStore(empty).migrate()
-    assert schema(database) == schema(empty) != []
+@pytest.mark.each_database
+def test_several_processes_can_create_a_store_at_once(
+    database_kind: str, request: pytest.FixtureRequest, database: Path
+) -> None:
+    database.touch()
+    one, other = f"sqlite:///{database}", f"sqlite:///{database.with_name('new.db')}"
+    if database_kind == "postgresql":
+        postgres: PostgresServer = request.getfixturevalue("postgres")
+        one, other = postgres.new_store(), postgres.new_database()
+    migrate_at_once(MIGRATE, other)
+    store_at(one, 10_000).migrate()
+    sql = INDEXES[database_kind]
+    assert query(other, sql) == query(one, sql) != []
+    assert columns_of(other) == columns_of(one)
 
 
 OF_OTHERS = """
@@ -268,12 +265,9 @@ MIGRATE_TO_NEXT = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 import pytest
-from petstore.backends import store_at
 from support.next_version import become_next_version
 become_next_version(pytest.MonkeyPatch())
-sys.stdin.read()
-store_at(sys.argv[1], 20_000).migrate()
-"""
+{MIGRATE}"""
 
 
 @pytest.mark.each_database
@@ -284,18 +278,20 @@ def test_a_migration_keeps_all_rows_and_lets_running_processes_work_but_none_sta
     address = address_of(request.getfixturevalue(fixture))
     bella = NewPet("Bella", 1, "available")
 
+    def found() -> tuple[dict[str, list[str]], dict[str, list[Row]]]:
+        return columns_of(address), contents(address)
+
     async def use() -> None:
         async with open_store(address) as store:
             await store.write(create_pet(bella))
-            before = await asyncio.to_thread(lambda: (columns_of(address), contents(address)))
+            before = await asyncio.to_thread(found)
             with monkeypatch.context() as patch:
                 become_next_version(patch, f"{MIGRATION}; CREATE TABLE orders (mine TEXT)")
                 with pytest.raises(UnusableDatabase, match="orders"):
                     await asyncio.to_thread(store_at(address, 10_000).migrate)
-            after = await asyncio.to_thread(lambda: (columns_of(address), contents(address)))
-            assert after == before
+            assert await asyncio.to_thread(found) == before
             await asyncio.to_thread(migrate_at_once, MIGRATE_TO_NEXT, address)
-            kept = await asyncio.to_thread(contents, address)
+            _, kept = await asyncio.to_thread(found)
             assert kept | {"pets": before[1]["pets"]} == before[1]
             pet = await store.write(create_pet(bella))
             await store.write(place_order(Change(NOW), OrderCreate(pet.id)))

@@ -49,20 +49,15 @@ REFERENCES = {
 }
 
 
-@pytest.fixture
-def migrated(address: str) -> str:
-    store_at(address, 10 * SECOND).migrate()
-    return address
-
-
-def test_the_list_has_every_table_its_primary_key_and_columns_that_exist(
-    migrated: str, database_kind: str
+def test_the_list_has_every_table_its_key_and_columns_that_exist_and_those_it_refers_to_first(
+    address: str, database_kind: str
 ) -> None:
-    columns = columns_of(migrated)
+    store_at(address, 10 * SECOND).migrate()
+    columns = columns_of(address)
     expected = set(TABLES_BY_NAME) - ({"events_outbox"} if database_kind == "sqlite" else set())
     assert set(columns) - {"petstore_schema", "sqlite_sequence"} == expected
     keys: dict[str, tuple[str, ...]] = {}
-    for table, column in query(migrated, KEYS[database_kind]):
+    for table, column in query(address, KEYS[database_kind]):
         keys[table] = (*keys.get(table, ()), column)
     assert set(columns) - {"sqlite_sequence"} == set(keys)
     listed = {table.name: table.key for table in TABLES if table.is_copied}
@@ -70,12 +65,7 @@ def test_the_list_has_every_table_its_primary_key_and_columns_that_exist(
     times = {table.name: table.time for table in TABLES if table.time}
     assert [name for name, time in times.items() if time not in columns[name]] == []
 
-
-def test_a_referenced_table_is_copied_before_the_one_that_refers_to_it(
-    migrated: str, database_kind: str
-) -> None:
-    order = list(TABLES_BY_NAME)
-    references = query(migrated, REFERENCES[database_kind])
+    order, references = list(TABLES_BY_NAME), query(address, REFERENCES[database_kind])
     assert references
     assert [each for each in references if order.index(each[0]) < order.index(each[1])] == []
 
@@ -152,13 +142,16 @@ async def test_events_of_keys_are_kept_for_the_days_of_their_own_setting(
     assert await store.read(Statement("SELECT * FROM feed_start")) == [(1, 4)]
 
 
-async def test_only_tokens_that_ended_long_ago_are_deleted(
+async def test_usage_and_tokens_that_ended_are_kept_for_the_days_of_the_setting(
     store: Store, clock: ManualClock, key: Caller
 ) -> None:
+    today = NOW // DAY + 100
+    await store.write(used(key, today - 3 * BATCH // 2, today + 1))
     grace = await store.write(rotate_key(key.id, 0, ME.at(NOW)))
     await store.write(rotate_key(key.id, 100 * DAY, ME.at(NOW)))
     clock.now = NOW + 100 * DAY
     await pruned(store, clock, history_days=100)
+    assert await column(store, "usage", "day") == list(range(today - 100, today + 1))
     assert len(await column(store, "api_key_tokens", "digest")) == 3
     clock.now = NOW + 100 * DAY + 1
     await pruned(store, clock, history_days=100)
@@ -167,15 +160,6 @@ async def test_only_tokens_that_ended_long_ago_are_deleted(
     clock.now = NOW + 100 * DAY - 1
     ring = ApiKeyCache(store, clock, "production")
     assert await ring.find(grace.token.encode()) is not None
-
-
-async def test_the_usage_of_a_key_is_kept_for_the_days_of_the_setting(
-    store: Store, clock: ManualClock, key: Caller
-) -> None:
-    today = NOW // DAY
-    await store.write(used(key, today - 3 * BATCH // 2, today + 1))
-    await pruned(store, clock, history_days=100)
-    assert await column(store, "usage", "day") == list(range(today - 100, today + 1))
 
 
 async def test_with_0_days_histories_are_kept_forever_and_orders_and_pets_always(

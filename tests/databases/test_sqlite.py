@@ -4,7 +4,6 @@ import asyncio
 import threading
 import time
 from pathlib import Path
-from typing import TypeAlias
 
 import apsw
 import pytest
@@ -69,35 +68,26 @@ async def test_one_change_is_one_commit_and_concurrent_changes_share_commits(
 
 async def test_every_commit_is_synced_and_foreign_keys_are_enforced(store: SqliteStore) -> None:
     settings = {"synchronous": 2, "journal_mode": "wal", "foreign_keys": 1}
-    settings["temp_store"] = 2  # so that savepoints write no file
-    for name, value in settings.items():
+    for name, value in (settings | {"temp_store": 2}).items():  # so savepoints write no file
         assert await store.write(do(f"PRAGMA {name}")) == [(value,)]
 
 
-async def test_others_run_between_the_statements_of_a_long_unit(store: SqliteStore) -> None:
-    began, has_ended = asyncio.Event(), asyncio.Event()
-
-    def unit() -> Unit[None]:
-        yield from create_pet(BELLA)
-        began.set()
-        while not has_ended.is_set():  # for ever, if others did not run
-            yield select_pets(1)
-
-    async def read() -> int:
-        await began.wait()
-        pets = await store.read(select_pets(1))
-        has_ended.set()
-        return len(pets)
-
-    _, seen = await asyncio.gather(store.write(unit()), read())
-    assert seen == 0
-
-
-async def test_a_long_unit_does_not_queue_behind_long_reads(
+async def test_others_run_between_the_statements_of_a_long_unit_which_does_not_queue_behind_them(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    has_ended, turns = False, 0
+
+    def long_unit() -> Unit[None]:
+        yield from create_pet(BELLA)
+        while not has_ended:  # for ever, if others did not run
+            yield select_pets(1)
+
+    writing = asyncio.create_task(store.write(long_unit()))
+    await asyncio.sleep(0)
+    assert await store.read(select_pets(1)) == []
+    has_ended = True
+    await writing
     monkeypatch.setattr("petstore.databases.sqlite_commits._SLICE_SECONDS", 0)
-    turns = 0
 
     async def read() -> None:
         nonlocal turns
@@ -117,18 +107,23 @@ async def test_a_long_unit_does_not_queue_behind_long_reads(
         task.cancel()
 
 
-async def test_a_group_that_has_taken_its_time_leaves_the_rest_to_the_next(
+async def test_a_commit_that_fails_fails_its_group_which_leaves_the_rest_once_it_took_its_time(
     connections: list[apsw.Connection], store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    async def outcomes(failing: int) -> list[Pet | BaseException]:
+        fails = iter([True] * failing)
+        connections[-2].set_commit_hook(lambda: next(fails, False))
+        writes = (store.write(create_pet(BELLA)) for _ in range(5))
+        return await asyncio.gather(*writes, return_exceptions=True)
+
+    monkeypatch.setattr("petstore.databases.sqlite_commits._GROUP_SECONDS", 60)
+    assert {isinstance(each, Exception) for each in await outcomes(100)} == {True}
+    assert await count_pets(store) == 0
     monkeypatch.setattr("petstore.databases.sqlite_commits._GROUP_SECONDS", 0)
-    fails = iter([True])
-    connections[-2].set_commit_hook(lambda: next(fails, False))
-    first, *others = await asyncio.gather(
-        *(store.write(create_pet(BELLA)) for _ in range(5)), return_exceptions=True
-    )
+    first, *others = await outcomes(1)
     assert isinstance(first, Exception)
     assert others == await all_pets(store)
-    assert len(others) == 4
+    assert [pet.id for pet in others if isinstance(pet, Pet)] == [1, 2, 3, 4]
 
 
 async def test_the_version_changes_while_a_change_waits_for_the_lock(
@@ -284,73 +279,41 @@ async def test_on_a_full_disk_whole_groups_of_changes_are_refused_and_reads_succ
     assert await count_pets(store) == 1_001
 
 
-SlowDisk: TypeAlias = tuple[threading.Event, threading.Event]
-"""A disk that is asked to commit (the first event), and responds once the test sets the second."""
-
-
-@pytest.fixture
-def slow_disk(connections: list[apsw.Connection], store: SqliteStore) -> SlowDisk:
-    """The disk of ``store``. A test names it first: it sees what ``store`` opens."""
-    del store
-    is_asked, responds = threading.Event(), threading.Event()
-
-    def commit() -> bool:
-        is_asked.set()
-        return not responds.wait(30)
-
-    connections[-2].set_commit_hook(commit)
-    return is_asked, responds
-
-
-async def test_on_a_slow_disk_changes_are_refused_in_time_and_reads_succeed(
-    slow_disk: SlowDisk, store: SqliteStore
+async def test_on_a_slow_disk_changes_are_refused_in_time_but_for_those_made_and_reads_succeed(
+    connections: list[apsw.Connection], store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    is_asked, responds = slow_disk
-    with impatient(store):
-        first = asyncio.create_task(store.write(create_pet(BELLA)))
-        await eventually(is_asked.is_set)
-        started = time.monotonic()
-        for _ in range(2):
-            with pytest.raises(Unavailable, match="in time"):
-                await store.write(create_pet(NewPet("late", 1)))
-        assert time.monotonic() - started < 20
-        assert await count_pets(store) == 0
-        with pytest.raises(Unavailable, match="in time"):
-            await first
-    responds.set()
-    await store.write(create_pet(NewPet("after", 1)))
-    names = [row[1] for row in await store.read(select_pets(10))]
-    assert "late" not in names
-    assert names[-1] == "after"
+    """A change that was made in time may be committed later: to refuse it would be false."""
+    for seconds, is_patient in ((0.4, False), (60, True)):
+        is_asked, responds = threading.Event(), threading.Event()
 
+        def commit(is_asked: threading.Event = is_asked, disk: threading.Event = responds) -> bool:
+            is_asked.set()
+            return not disk.wait(30)
 
-async def test_a_change_that_was_made_in_time_may_be_committed_after_its_deadline(
-    slow_disk: SlowDisk, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else the caller would be refused, and the change made all the same."""
-    is_asked, responds = slow_disk
-    monkeypatch.setattr("petstore.databases.sqlite_commits._COMMIT_SECONDS", 60)
-    with impatient(store):
-        first = asyncio.create_task(store.write(create_pet(BELLA)))
-        await eventually(is_asked.is_set)
-        with pytest.raises(Unavailable, match="in time"):
-            await store.write(create_pet(NewPet("late", 1)))  # its deadline is later
-        assert not first.done()
-        responds.set()
-        assert (await first).id == 1
-
-
-async def test_no_write_of_a_failed_commit_succeeds(
-    connections: list[apsw.Connection], store: SqliteStore
-) -> None:
-    connections[-2].set_commit_hook(lambda: True)
-    outcomes = await asyncio.gather(
-        *(store.write(create_pet(BELLA)) for _ in range(3)), return_exceptions=True
-    )
-    assert all(isinstance(outcome, Exception) for outcome in outcomes)
-    assert await count_pets(store) == 0
-    connections[-2].set_commit_hook(None)
-    assert (await store.write(create_pet(BELLA))).id == 1
+        connections[-2].set_commit_hook(commit)
+        monkeypatch.setattr("petstore.databases.sqlite_commits._COMMIT_SECONDS", seconds)
+        before = await count_pets(store)
+        with impatient(store):
+            first = asyncio.create_task(store.write(create_pet(BELLA)))
+            await eventually(is_asked.is_set)
+            started = time.monotonic()
+            for _ in range(2):
+                with pytest.raises(Unavailable, match="in time"):
+                    await store.write(create_pet(NewPet("late", 1)))
+            assert time.monotonic() - started < 20
+            assert await count_pets(store) == before
+            if is_patient:
+                assert not first.done()
+            else:
+                with pytest.raises(Unavailable, match="in time"):
+                    await first
+            responds.set()
+        if is_patient:
+            assert (await first).name == "Bella"
+        await store.write(create_pet(NewPet("after", 1)))
+        names = [pet.name for pet in await all_pets(store)]
+        assert "late" not in names
+        assert names[-1] == "after"
 
 
 async def test_a_missing_or_damaged_file_is_reported_as_unavailable(database: Path) -> None:

@@ -199,7 +199,7 @@ async def test_kill_9_after_a_deletion_loses_nothing_that_was_acknowledged(datab
     assert apsw.Connection(str(database)).pragma("integrity_check") == "ok"
 
 
-async def test_the_files_of_a_symlinked_database_are_beside_its_target(
+async def test_a_deleted_wal_is_saved_under_a_write_lock_and_beside_the_target_of_a_link(
     tmp_path: Path, database: Path
 ) -> None:
     link = tmp_path / "folder" / "link.db"
@@ -208,24 +208,14 @@ async def test_the_files_of_a_symlinked_database_are_beside_its_target(
     link.symlink_to(database)
     async with open_store(link) as store:
         await store.write(create_pet(BELLA))
-        delete(database, ("-wal",))
+        with locked(database, store):
+            delete(database, ("-wal",))
+            with pytest.raises(Unavailable):
+                await store.check()
+            assert await ids_without_log(database) == {1}
         with pytest.raises(LostFiles):
             await store.check()
-        assert await ids_without_log(database) == {1}
         assert os.listdir(link.parent) == ["link.db"]  # noqa: PTH208 - names alone
-
-
-async def test_while_another_program_has_the_write_lock_a_deleted_wal_is_brought_to_the_database(
-    store: SqliteStore, database: Path
-) -> None:
-    await store.write(create_pet(BELLA))
-    with locked(database, store):
-        delete(database, ("-wal",))
-        with pytest.raises(Unavailable):
-            await store.check()
-        assert await ids_without_log(database) == {1}
-    with pytest.raises(LostFiles):
-        await store.check()
 
 
 async def test_a_truncated_wal_is_refused(store: SqliteStore, database: Path) -> None:
@@ -234,18 +224,6 @@ async def test_a_truncated_wal_is_refused(store: SqliteStore, database: Path) ->
         beside(database, "-wal").write_bytes(b"")
         with pytest.raises(Unavailable, match="disk I/O error"):
             await store.write(create_pet(BELLA))
-
-
-async def test_a_store_that_was_put_into_rollback_mode_is_in_wal_mode_once_it_is_open(
-    store: SqliteStore, database: Path
-) -> None:
-    await store.close()
-    with closing(apsw.Connection(str(database))) as other:
-        assert other.pragma("journal_mode", "delete") == "delete"
-    await store.open()
-    await store.write(create_pet(BELLA))
-    with closing(apsw.Connection(str(database))) as other:
-        assert other.pragma("journal_mode") == "wal"
 
 
 # What a process that opens the files does
@@ -309,15 +287,20 @@ async def test_a_database_can_be_opened_while_its_last_user_closes_it(
     await store.open()
 
 
-async def test_processes_open_a_database_one_after_another(
+async def test_processes_open_a_database_one_after_another_and_bring_it_into_wal_mode(
     store: SqliteStore, database: Path
 ) -> None:
     await store.close()
+    with closing(apsw.Connection(str(database))) as other:
+        assert other.pragma("journal_mode", "delete") == "delete"
     with database.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         with pytest.raises(Unavailable, match=f"{database}: another process is opening it"):
             await SqliteStore(database, timeout=50).open()
     await store.open()
+    await store.write(create_pet(BELLA))
+    with closing(apsw.Connection(str(database))) as other:
+        assert other.pragma("journal_mode") == "wal"
 
 
 async def test_a_process_is_reported_with_its_program() -> None:

@@ -219,10 +219,10 @@ def assert_whole(server: ServerProcess) -> None:
 def test_repeated_kills_leave_an_idempotency_record_for_every_change(start: StartServer) -> None:
     server = start()
     token = server.issue()
-    killed: list[Writers] = []
+    killed: list[Customers] = []
     for kill in range(2 * DEPTH):
         enough = kept(server) + 20 + 7 * (kill % 4)
-        with Writers(server, token) as buyers:
+        with Customers(server, token) as buyers:
             assert within(30, lambda running=server, least=enough: kept(running) > least)  # type: ignore[misc]
             server.kill()
         killed.append(buyers)
