@@ -34,8 +34,6 @@ from support.changes import (
     delete_category,
     update_category,
 )
-from support.keys import OPERATOR, actor, issue, stored_key
-from support.delivering import add_webhook, issue_with_webhooks
 from support.keys import OPERATOR, actor, issue_stored, revoke
 from support.manual_clock import ManualClock
 from support.people import add, add_active
