@@ -1,12 +1,15 @@
-"""What a change tells the person on the next page: nobody else can read it, or make it up."""
+"""What a page tells a person: what they have just done, and what to do if there is nothing."""
 
+import re
 import secrets
 from base64 import urlsafe_b64encode
 from hmac import digest
 from zlib import compress
 
+import httpx
 import pytest
 
+from support.cases import case
 from support.page_forms import buttons_of
 from support.service import Service
 from support.visitor import COOKIE, Visitor, newcomer, signed_in, words
@@ -70,3 +73,34 @@ async def test_a_notice_that_is_too_long_for_a_header_has_no_undo(staff: Visitor
         page = await staff.client.get(changed.headers["location"])
         assert "Dogs is changed." in words(page)
         assert [button for button in buttons_of(page) if button == "Undo"] == buttons
+
+
+def empty(page: httpx.Response) -> str:
+    """Return the markup of what a page has in place of rows."""
+    return "".join(re.findall(r'class="empty">(.*?)</p>', page.text, re.DOTALL))
+
+
+async def test_an_empty_page_says_what_to_do_next_to_whom_may_do_it(service: Service) -> None:
+    admin = await signed_in(service)
+    reader = await signed_in(service, scopes=frozenset({"pets:read", "orders:read"}))
+    for path, text, *links in (
+        ("/pets", "There are no pets yet.", "/console/pets/new", "/console/import"),
+        ("/pets?name=Rex", "No pet matches.", "/console/pets", "/console/pets/new"),
+        ("/orders", "No orders here. Reserve or sell a pet on its page."),
+        ("/orders?from=2026-12-01", "No order matches.", "/console/orders"),
+        ("/orders?find=Rex", "Nothing found.", "/console/orders"),
+        ("/categories", "There are no categories here.", "#name"),
+        ("/sales", "Nothing was sold on these days.", "/console/orders?status=approved"),
+        ("/keys?name=Nobody", "No key matches.", "/console/keys"),
+        ("/activity?kind=category", "Nothing found.", "/console/activity"),
+        ("/today", "There are no pets yet.", "/console/pets/new", "/console/import"),
+    ):
+        with case(path):
+            shown = empty(await admin.get(path))
+            assert text in shown
+            for link in links:
+                assert f'href="{link}"' in shown
+    for path, link in (("/pets", "/pets/new"), ("/categories", "#name"), ("/today", "/pets/new")):
+        shown = empty(await reader.get(path))
+        assert shown
+        assert link not in shown

@@ -230,7 +230,9 @@ async def test_the_owner_of_a_key_sees_nothing_of_the_shop(service: Service) -> 
         assert "the shop is for people" in refused.text, page
 
 
-async def test_signing_in_leads_to_the_wanted_page(service: Service) -> None:
+async def test_signing_in_leads_to_the_wanted_page_of_the_console_and_nowhere_else(
+    service: Service,
+) -> None:
     issued, stranger = await service.issue(), newcomer(service)
     sent = await stranger.client.get("/console/pets?name=bel%20la", headers=SAME_ORIGIN)
     assert sent.status_code == 303
@@ -242,10 +244,6 @@ async def test_signing_in_leads_to_the_wanted_page(service: Service) -> None:
     assert "data-plain" in form.text
     arrived = await stranger.post("/sign-in", key=issued.token, next="/pets?name=bel%20la")
     assert arrived.headers["location"] == "/console/pets?name=bel%20la"
-
-
-async def test_signing_in_leads_only_to_pages_of_the_console(service: Service) -> None:
-    issued, stranger = await service.issue(), newcomer(service)
     for elsewhere in (
         *("//evil.example", "/\\evil.example", "/\t/evil.example", "https://evil.example/"),
         *("/../docs", "/pets/../../docs", "/./pets", "/pets\r\nset-cookie: a=b", "/pets?a=\r\nb"),
@@ -282,7 +280,9 @@ async def test_a_session_ends_half_an_hour_after_its_last_use(service: Service) 
     assert "you did nothing here for a while" in words(await stays.get("/sign-in"))
 
 
-async def test_only_a_session_of_a_person_that_stays_outlives_the_browser(service: Service) -> None:
+async def test_only_a_session_of_a_person_that_stays_outlives_the_browser_and_is_renewed_by_use(
+    service: Service,
+) -> None:
     await add_with_password(service)
     issued, lasts = await service.issue(), f"; Max-Age={30 * DAY // SECOND}"
     known = {"login": LOGIN, "password": PASSWORD}
@@ -298,6 +298,21 @@ async def test_only_a_session_of_a_person_that_stays_outlives_the_browser(servic
         assert issued.token not in value
         service.clock.advance(61)
         assert ("set-cookie" in (await visitor.get("/account")).headers) is is_lasting
+    person = newcomer(service)
+    await sign_in(person, stays="true")
+    secret = person.client.cookies[COOKIE]
+    for minutes, is_renewed in ((0, False), (1, True), (0, False), (60, True)):
+        service.clock.advance(60 * minutes)
+        cookies = cookies_of(await person.get("/pets"))
+        assert (COOKIE in cookies) is is_renewed
+        if is_renewed:
+            assert cookies[COOKIE].startswith(f"{secret}; ")
+    service.clock.advance(60)
+    refresh = await person.client.get("/console/pets", headers={"Console-Refresh": "1"})
+    assert "set-cookie" not in refresh.headers
+    left = await person.post("/sign-out")
+    assert left.headers.get_list("set-cookie")[0].endswith("; Max-Age=0")
+    assert len(left.headers.get_list("set-cookie")) == 1
 
 
 async def test_over_https_the_cookie_is_bound_to_the_host(database: Path) -> None:
@@ -331,23 +346,6 @@ async def test_the_cookie_is_found_at_any_position(staff: Visitor) -> None:
     ]:
         staff.client.headers["cookie"] = sent
         assert (await staff.get("/account")).status_code == status, sent
-
-
-async def test_the_cookie_of_a_session_that_stays_is_renewed_by_use(service: Service) -> None:
-    person = await person_at(service, stays=True)
-    secret = person.client.cookies[COOKIE]
-    for minutes, is_renewed in ((0, False), (1, True), (0, False), (60, True)):
-        service.clock.advance(60 * minutes)
-        cookies = cookies_of(await person.get("/pets"))
-        assert (COOKIE in cookies) is is_renewed
-        if is_renewed:
-            assert cookies[COOKIE].startswith(f"{secret}; ")
-    service.clock.advance(60)
-    refresh = await person.client.get("/console/pets", headers={"Console-Refresh": "1"})
-    assert "set-cookie" not in refresh.headers
-    left = await person.post("/sign-out")
-    assert left.headers.get_list("set-cookie")[0].endswith("; Max-Age=0")
-    assert len(left.headers.get_list("set-cookie")) == 1
 
 
 async def test_a_session_of_before_is_not_taken_over(service: Service) -> None:

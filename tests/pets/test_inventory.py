@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from petstore.databases.contract import Statement
-from petstore.databases.postgres import PostgresStore
 from petstore.pets.model import CategoryCounts, NewPet
 from petstore.pets.store import get_inventory_by_category
 from support.cases import case
@@ -71,6 +70,9 @@ async def test_each_change_of_a_pet_and_of_its_order_is_counted(service: Service
 
 async def test_many_changes_of_one_are_summed_up(service: Service, database_kind: str) -> None:
     store = service.store
+    if database_kind == "postgresql":  # rows that cancel each other out stay until then
+        for count in (1, -1):
+            await store.write(do(f"INSERT INTO category_inventory VALUES (4, 0, 0, {count})"))  # noqa: S608
     await store.write(create_pets([NewPet("Bella", 1, "available")] * 1500))
     for status in ("sold", "available", "pending"):
         await store.write(do(f"UPDATE pets SET status = '{status}'"))  # noqa: S608
@@ -94,12 +96,3 @@ async def test_more_than_a_thousand_share_a_row(service: Service, beyond: int) -
     others = found.categories[1000:]
     assert [row.category_id for row in found.categories[:1000]] == [*range(1000)]
     assert others == ([CategoryCounts(sold=beyond)] if beyond else [])
-
-
-async def test_rows_that_cancel_each_other_out_are_no_category(service: Service) -> None:
-    """On PostgreSQL they stay until they are summed up."""
-    if not isinstance(service.store, PostgresStore):
-        return
-    for count in (1, -1):
-        await service.store.write(do(f"INSERT INTO category_inventory VALUES (4, 0, 0, {count})"))  # noqa: S608
-    assert (await get_inventory_by_category(service.store)).categories == []

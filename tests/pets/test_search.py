@@ -171,7 +171,9 @@ async def asked_pages(service: Service, token: str, **query: Any) -> list[list[i
         page = await service.request("GET", page.links["next"]["url"], token)
 
 
-async def test_an_invalid_search_or_order_is_refused(service: Service, token: str) -> None:
+async def test_an_invalid_search_or_order_and_a_cursor_of_another_are_refused(
+    service: Service, token: str
+) -> None:
     name, has = "name: expected 1 to 100 characters", "hasStatus: expected true or false"
     sort = "sort: expected one of 'id', '-id'"
     refused: tuple[tuple[dict[str, Any], str], ...] = (
@@ -189,9 +191,6 @@ async def test_an_invalid_search_or_order_is_refused(service: Service, token: st
         with case(query):
             response = await get(service, token, **query)
             assert assert_error(response, 400, "invalid_parameter") == expected
-
-
-async def test_a_cursor_of_another_order_is_refused(service: Service, token: str) -> None:
     orders: tuple[dict[str, str], ...] = ({}, {"sort": "-id"})
     for given, taken in (orders, orders[::-1]):
         with case(given, taken):
