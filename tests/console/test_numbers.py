@@ -125,9 +125,6 @@ def test_a_bar_is_in_its_place_and_as_high_as_its_share_of_a_round_maximum() -> 
         r'good" x="(.+?)%" width="(.+?)%" y="(.+?)%" height="(.+?)%"', drawn("bars", chart)
     )
     assert shapes == [("37.5", "25.0", "70.0", "30.0"), ("70.83", "25.0", "40.0", "60.0")]
-
-
-def test_the_maximum_of_the_axis_is_a_round_number() -> None:
     maxima = {0: 1, 1: 1, 3: 5, 9: 10, 10: 10, 11: 20, 2_147: 5_000}
     for highest, top in maxima.items():
         assert Bars("Requests", "requests", "Day", [("1 Nov", highest)]).top == top, highest
@@ -140,12 +137,9 @@ def test_a_chart_of_money_says_the_amounts_in_their_currency() -> None:
     assert chart.in_words(chart.top) == "$500.00"
 
 
-def test_a_share_is_shown_as_0_or_100_percent_only_if_it_is_exact() -> None:
+def test_a_share_is_0_or_100_percent_only_if_it_is_exact_and_a_change_has_a_sign() -> None:
     shares = [(1, 3), (1, 10_000), (9_999, 10_000), (5, 5), (0, 5)]
     assert [percent_of(*share) for share in shares] == ["33%", "<1%", ">99%", "100%", "0%"]
-
-
-def test_a_change_is_told_in_percent() -> None:
     changes = [(112, 100), (0, 100), (100, 100), (5, 0)]
     told = ["+12%", "\N{MINUS SIGN}100%", "+0%", ""]
     assert [change_in_percent(*change) for change in changes] == told
