@@ -35,16 +35,13 @@ def test_an_invalid_value_is_refused_naming_the_field(field: str, value: Any) ->
             decode_json(body, CategoryCreate)
 
 
-@pytest.mark.parametrize(
-    ("name", "description"),
-    [
+def test_a_valid_category_is_accepted_unchanged() -> None:
+    for name, description in (
         *(("x", ""), ("\N{DOG FACE}" * 100, "\N{DOG FACE}" * 1000), (" Dogs\n", " ")),
         *(("null", "\n"), ("-1", "")),
-    ],
-)
-def test_a_valid_category_is_accepted_unchanged(name: str, description: str) -> None:
-    body = json.dumps({"name": name, "description": description}).encode()
-    assert decode_json(body, CategoryCreate) == CategoryCreate(name, description)
+    ):
+        body = json.dumps({"name": name, "description": description}).encode()
+        assert decode_json(body, CategoryCreate) == CategoryCreate(name, description)
 
 
 @pytest.mark.parametrize(

