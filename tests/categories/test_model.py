@@ -13,15 +13,12 @@ from petstore.errors import InvalidBody
 DOGS = Category(1, "Dogs", "Great and small.")
 
 
-LONG = "x" * 1001
-
-
 @pytest.mark.parametrize(
     ("field", "value"),
     [
         *(("name", value) for value in (None, "", " \t\u3000\n", "x" * 101, "\0", "Dogs\0", 5)),
         *(("name", value) for value in (True, ["Dogs"])),
-        *(("description", value) for value in (LONG, "\0", "a\n\0", "\0\n", 5, False, ["a"])),
+        *(("description", value) for value in ("x" * 1001, "\0", "a\n\0", "\0\n", 5, False, ["a"])),
     ],
     ids=lambda value: repr(value)[:30],
 )
@@ -38,16 +35,13 @@ def test_an_invalid_value_is_refused_naming_the_field(field: str, value: Any) ->
             decode_json(body, CategoryCreate)
 
 
-@pytest.mark.parametrize(
-    ("name", "description"),
-    [
+def test_a_valid_category_is_accepted_unchanged() -> None:
+    for name, description in (
         *(("x", ""), ("\N{DOG FACE}" * 100, "\N{DOG FACE}" * 1000), (" Dogs\n", " ")),
         *(("null", "\n"), ("-1", "")),
-    ],
-)
-def test_a_valid_category_is_accepted_unchanged(name: str, description: str) -> None:
-    body = json.dumps({"name": name, "description": description}).encode()
-    assert decode_json(body, CategoryCreate) == CategoryCreate(name, description)
+    ):
+        body = json.dumps({"name": name, "description": description}).encode()
+        assert decode_json(body, CategoryCreate) == CategoryCreate(name, description)
 
 
 @pytest.mark.parametrize(

@@ -44,11 +44,13 @@ TYPED: dict[str, dict[str, int | None]] = {
 }
 
 
-def test_a_typed_price_is_an_amount_in_the_smallest_unit() -> None:
+def test_a_typed_price_is_an_amount_in_the_smallest_unit_up_to_a_limit() -> None:
     for currency, texts in TYPED.items():
         for text, amount in texts.items():
             with case(f"{currency} {text!r}"):
                 assert typed_amount(text, currency) == amount
+    with pytest.raises(InvalidBody, match=r"^refund: expected at most \$10,000,000,000\.00$"):
+        typed_amount("10000000000.01", "USD", "refund")
 
 
 @pytest.mark.parametrize(
@@ -72,11 +74,6 @@ def test_what_is_no_price_is_refused_with_an_example_or_a_question(
     enter = "Enter" if question else "enter"
     example = {"USD": "249.00", "KWD": "249.000", "JPY": "249"}[currency]
     assert refused.value.message == f"amount: {question}{enter} a price such as {example}"
-
-
-def test_a_price_above_the_limit_is_refused_with_it() -> None:
-    with pytest.raises(InvalidBody, match=r"^refund: expected at most \$10,000,000,000\.00$"):
-        typed_amount("10000000000.01", "USD", "refund")
 
 
 @pytest.mark.parametrize("currency", ["USD", "CAD", "CHF", "SEK", "JPY", "KWD", "CLF", "XAU"])
@@ -125,27 +122,19 @@ def test_a_bar_is_in_its_place_and_as_high_as_its_share_of_a_round_maximum() -> 
         r'good" x="(.+?)%" width="(.+?)%" y="(.+?)%" height="(.+?)%"', drawn("bars", chart)
     )
     assert shapes == [("37.5", "25.0", "70.0", "30.0"), ("70.83", "25.0", "40.0", "60.0")]
-
-
-def test_the_maximum_of_the_axis_is_a_round_number() -> None:
     maxima = {0: 1, 1: 1, 3: 5, 9: 10, 10: 10, 11: 20, 2_147: 5_000}
     for highest, top in maxima.items():
         assert Bars("Requests", "requests", "Day", [("1 Nov", highest)]).top == top, highest
-
-
-def test_a_chart_of_money_says_the_amounts_in_their_currency() -> None:
+    # A chart of money says the amounts in their currency.
     values = [("1 Nov", 24_900), ("2 Nov", 100)]
     chart = Bars("Amount", "", "Day", values, "USD")
     assert chart.text == "Amount: $250.00 in all; the most, $249.00, on 1 Nov"
     assert chart.in_words(chart.top) == "$500.00"
 
 
-def test_a_share_is_shown_as_0_or_100_percent_only_if_it_is_exact() -> None:
+def test_a_share_is_0_or_100_percent_only_if_it_is_exact_and_a_change_has_a_sign() -> None:
     shares = [(1, 3), (1, 10_000), (9_999, 10_000), (5, 5), (0, 5)]
     assert [percent_of(*share) for share in shares] == ["33%", "<1%", ">99%", "100%", "0%"]
-
-
-def test_a_change_is_told_in_percent() -> None:
     changes = [(112, 100), (0, 100), (100, 100), (5, 0)]
     told = ["+12%", "\N{MINUS SIGN}100%", "+0%", ""]
     assert [change_in_percent(*change) for change in changes] == told

@@ -1,13 +1,14 @@
 """People as values: logins, who may give which role, and whom a browser knows."""
 
+import json
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
 from petstore.clock import DAY, HOUR, MINUTE
-from petstore.errors import BeyondOwnRights
+from petstore.domain.decoding import decode_json
+from petstore.errors import BeyondOwnRights, InvalidBody
 from petstore.keys.model import ROLES, SCOPES, Caller, Role
 from petstore.people.model import PersonCreate, PersonPatch, check_role, expiry, known_browser
 from support.cases import case
@@ -20,28 +21,36 @@ WITHOUT_LIMITS = "a role that creates keys without limits, as it has limits"
 
 
 def person(role: Role) -> Caller:
-    return Caller(
-        *("Grace", "enterprise"),
-        scopes=ROLES[role],
-        id=2,
-        environment="production",
-        created_at=0,
-        role=role,
-    )
+    return replace(ADMIN, plan="enterprise", scopes=ROLES[role], id=2, role=role)
 
 
-def test_a_login_has_3_to_64_visible_characters() -> None:
+def test_an_invalid_value_is_refused_naming_the_field() -> None:
     for login in ("abc", "grace@shop.example", "a" * 64, "Grüße-7", "грейс", "\N{DOG FACE}" * 3):
-        assert msgspec.convert(GRACE | {"login": login}, PersonCreate).login == login
-    for login in (
+        assert decode_json(json.dumps(GRACE | {"login": login}).encode(), PersonCreate)
+    logins = (
         *("", "ab", "a" * 65, "two words", " grace", "grace\n", "gra\tce", "gra\x00ce", "gr\x7fce"),
         *("gra\N{NO-BREAK SPACE}ce", "gra\N{ZERO WIDTH SPACE}ce", "gra\N{SOFT HYPHEN}ce"),
         *("gra\N{ZERO WIDTH JOINER}ce", "\N{RIGHT-TO-LEFT OVERRIDE}grace", "grace\N{WORD JOINER}"),
         *("\N{HANGUL FILLER}" * 3, "grace\N{VARIATION SELECTOR-16}", "grace\N{IDEOGRAPHIC SPACE}"),
-    ):
-        for kind in (PersonCreate, PersonPatch):
-            with case(login), pytest.raises(msgspec.ValidationError):
-                msgspec.convert(GRACE | {"login": login}, kind)
+        *(7, None),
+    )
+    refused: dict[str, tuple[Any, ...]] = {
+        "name": ("   ", "n" * 101, "two\nlines", "\u202e", 7, None),
+        "login": logins,
+        "role": ("owner", "Clerk", "keys:admin", 1, None),
+        "state": ("invited", "Disabled", True, None),
+    }
+    for field, values in refused.items():
+        for value in values:
+            body = json.dumps(GRACE | {field: value}).encode()
+            for kind in (PersonPatch, *([PersonCreate] if field in GRACE else [])):
+                expected = pytest.raises(InvalidBody, match=f"^{field}: expected ")
+                with case(field, value, kind), expected:
+                    decode_json(body, kind)
+    for field in GRACE:
+        body = json.dumps({name: text for name, text in GRACE.items() if name != field}).encode()
+        with pytest.raises(InvalidBody, match=f"^{field}: required"):
+            decode_json(body, PersonCreate)
 
 
 def test_an_administrator_and_a_key_with_every_scope_give_every_role() -> None:

@@ -9,7 +9,6 @@ from petstore.clock import rfc3339
 from petstore.keys.model import SCOPES
 from petstore.people.model import INVITATION_LIFE
 from support.cases import case
-from support.error_body import assert_error
 from support.history import told_of
 from support.sending import Send, sender
 from support.service import SERVICE_URL, Service
@@ -17,36 +16,12 @@ from support.service import SERVICE_URL, Service
 pytestmark = pytest.mark.anyio
 
 GRACE = {"name": "Grace Hopper", "login": "grace@shop.example", "role": "clerk"}
-LINK = re.compile(rf"{SERVICE_URL}/console/invitation/[\w-]{{43}}")
-BAD_VALUES: dict[str, list[Any]] = {
-    "name": ["   ", "n" * 101, "two\nlines", "\u202e", 7, None],
-    "login": ["ab", "two words", 7, None],
-    "role": ["owner", "Clerk", "keys:admin", 1, None],
-    "state": ["invited", "Disabled", True, None],
-}
 
 
 @pytest.fixture
 async def send(service: Service) -> Send:
     """Sends requests with key 1, which may do all; Grace is person 2."""
     return await sender(service, scopes=frozenset(SCOPES))
-
-
-async def test_an_invalid_value_is_refused_naming_the_field(send: Send) -> None:
-    await send("POST", "/people", json=GRACE)
-    for field, values in BAD_VALUES.items():
-        known = {name: text for name, text in (GRACE | {"login": "other"}).items() if name != field}
-        for value in values:
-            with case(field, value):
-                response = await send("PATCH", "/people/2", json=known | {field: value})
-                message = assert_error(response, 400, "invalid_body")
-                assert message.startswith(f"{field}: expected ")
-                if field in GRACE:
-                    response = await send("POST", "/people", json=known | {field: value})
-                    assert assert_error(response, 400, "invalid_body") == message
-        if field in GRACE:
-            response = await send("POST", "/people", json=known)
-            assert assert_error(response, 400, "invalid_body").startswith(f"{field}: required")
 
 
 @pytest.mark.each_database
@@ -63,11 +38,18 @@ async def test_a_new_person_is_shown_with_an_invitation_once(service: Service, s
         "createdAt": "2026-12-01T12:00:00Z",
         "lastSeenAt": None,
     }
-    assert LINK.fullmatch(invitation["url"])
+    link = re.escape(f"{SERVICE_URL}/console/invitation/") + r"[\w-]{43}"
+    assert re.fullmatch(link, invitation["url"])
     assert invitation["expiresAt"] == rfc3339(service.clock() + INVITATION_LIFE)
-    assert (await send("GET", "/people/2")).json() == created
+    shown = await send("GET", "/people/2")
+    assert shown.json() == created
     assert (await send("GET", "/people")).json() == [created]
     assert invitation["url"].rpartition("/")[2] not in service.log.getvalue().decode()
+    # Another is made only for the version that the request names.
+    for status in (200, 412):
+        tag = {"If-Match": shown.headers["ETag"]}
+        assert (await send("POST", "/people/2/invite", headers=tag)).status_code == status
+        await send("PATCH", "/people/2", json={"name": "Grace"})
 
 
 @pytest.mark.each_database
@@ -99,12 +81,3 @@ async def test_a_person_can_be_changed_and_each_change_is_an_event(
     assert seen == told
     assert {event["actor"]["id"] for event in events} == {1}
     assert [event["requestId"] for event in events[2:]] == [f"r-{n}" for n in range(1, 7)]
-
-
-async def test_an_invitation_is_made_only_for_the_version_that_it_names(send: Send) -> None:
-    await send("POST", "/people", json=GRACE)
-    tag = (await send("GET", "/people/2")).headers["ETag"]
-    for status in (200, 412):
-        invited = await send("POST", "/people/2/invite", headers={"If-Match": tag})
-        assert invited.status_code == status
-        await send("PATCH", "/people/2", json={"name": "Grace"})

@@ -4,9 +4,7 @@ from typing import Any
 
 import pytest
 
-from petstore.pets.model import NewPet
 from support.cases import case
-from support.changes import create_pets
 from support.error_body import assert_error
 from support.sending import TEXT, Send, sender
 from support.service import SERVICE_URL, Service
@@ -52,32 +50,6 @@ async def test_a_pet_is_returned_as_it_was_added_and_changed(send: Send) -> None
             assert (await send("GET", "/pets")).json()[0] == first
             for response in (created, changed):
                 assert response.headers["Content-Type"] == "application/json"
-
-
-@pytest.mark.each_database
-async def test_a_page_has_20_pets_by_default_and_the_next_one_keeps_the_filters(
-    service: Service, send: Send
-) -> None:
-    await service.store.write(
-        create_pets(
-            NewPet(f"Pet {n}", n % 2, "sold" if n % 3 == 0 else "available") for n in range(1, 41)
-        )
-    )
-    query = "x=%C3%A4+b&status=sold&categoryId=1&limit=2&id=9&id=3&id=15&id=6&id=21&id=27"
-    kept = "?status=sold&categoryId=1&limit=2&id=9&id=3"
-    for path, pages, start in (
-        ("/pets", [[*range(1, 21)], [*range(21, 41)]], ""),
-        (f"/pets?{query}", [[3, 9], [15, 21], [27]], kept),
-    ):
-        following = path
-        for page in pages:
-            response = await send("GET", following)
-            assert [pet["id"] for pet in response.json()] == page
-            following = response.links.get("next", {}).get("url", "").removeprefix(SERVICE_URL)
-            assert not following or following.startswith(f"/v1/pets{start}")
-            assert following.count("cursor=") == bool(following)
-            following = following.removeprefix("/v1")
-        assert following == ""
 
 
 async def test_a_change_is_json_or_a_merge_patch(send: Send) -> None:

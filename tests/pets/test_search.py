@@ -171,7 +171,9 @@ async def asked_pages(service: Service, token: str, **query: Any) -> list[list[i
         page = await service.request("GET", page.links["next"]["url"], token)
 
 
-async def test_an_invalid_search_or_order_is_refused(service: Service, token: str) -> None:
+async def test_an_invalid_search_or_order_and_a_cursor_of_another_are_refused(
+    service: Service, token: str
+) -> None:
     name, has = "name: expected 1 to 100 characters", "hasStatus: expected true or false"
     sort = "sort: expected one of 'id', '-id'"
     refused: tuple[tuple[dict[str, Any], str], ...] = (
@@ -189,9 +191,6 @@ async def test_an_invalid_search_or_order_is_refused(service: Service, token: st
         with case(query):
             response = await get(service, token, **query)
             assert assert_error(response, 400, "invalid_parameter") == expected
-
-
-async def test_a_cursor_of_another_order_is_refused(service: Service, token: str) -> None:
     orders: tuple[dict[str, str], ...] = ({}, {"sort": "-id"})
     for given, taken in (orders, orders[::-1]):
         with case(given, taken):
@@ -202,7 +201,9 @@ async def test_a_cursor_of_another_order_is_refused(service: Service, token: str
 
 
 @pytest.mark.each_database
-async def test_search_results_come_by_id_and_are_paged(service: Service, token: str) -> None:
+async def test_results_come_by_id_in_pages_of_20_or_of_the_limit(
+    service: Service, token: str
+) -> None:
     longest = ("\U0001d1c0", "&")
     news = [NewPet(character * 255, 4) for character in longest for _ in range(2)]
     await service.store.write(create_pets(news))
@@ -225,6 +226,7 @@ async def test_search_results_come_by_id_and_are_paged(service: Service, token: 
         ({"sort": "-id", "status": "sold", "limit": 2}, [[9, 7], [4, 2]]),
         ({"sort": "-id", "id": [2, 5, 3], "limit": 2}, [[5, 3], [2]]),
         ({"sort": "id", "limit": 7}, [[1, 2, 3, 4, 5, 6, 7], [8, 9, 10, 11, 12, 13]]),
+        ({"status": "sold", "id": [9, 2, 2, 6, 4], "limit": 2}, [[2, 4], [9]]),
         ({"hasStatus": "false", "limit": 4}, [[3, 5, 8, 10], [11, 12, 13]]),
         ({"hasStatus": "false", "sort": "-id", "categoryId": 2}, [[3]]),
         ({"hasStatus": "false", "name": "d"}, [[8]]),
@@ -238,3 +240,5 @@ async def test_search_results_come_by_id_and_are_paged(service: Service, token: 
     for query, pages in expected:
         with case(query):
             assert await asked_pages(service, token, **query) == pages
+    await service.store.write(create_pets([NewPet("Kim", 5)] * 21))
+    assert await asked_pages(service, token, categoryId=5) == [[*range(14, 34)], [34]]
