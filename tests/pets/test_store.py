@@ -40,7 +40,6 @@ from support.races import by_hand
 from support.sending import Send, sender
 from support.service import Service
 from support.stores import do
-from support.units import by_hand
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
