@@ -22,6 +22,7 @@ from petstore.domain.fields import (
     given_fields,
     merged,
     not_blank_text,
+    open_list,
     patch_of,
     printable_text,
 )
@@ -125,3 +126,8 @@ def test_a_patch_changes_what_it_names_or_what_is_asked_for() -> None:
     patch = decode_json(b'{"earLength": 7, "bornAt": null}', RabbitPatch)
     assert merged(rabbit, patch) == Rabbit(7)
     assert merged(rabbit, patch, "ear_length") == Rabbit(7, born_at=None)
+
+
+def test_a_list_that_will_grow_says_so() -> None:
+    wanted = "One of `a`, `b`. More will follow: ignore types that you do not know."
+    assert open_list(["a", "b"], "types") == wanted

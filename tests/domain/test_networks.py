@@ -1,10 +1,17 @@
-"""Networks of keys: their form, and which addresses are in them."""
+"""Networks of keys, and addresses of clients: behind which proxies, and as what they count."""
 
 from ipaddress import ip_network
 
 import pytest
 
-from petstore.domain.networks import canonical_networks, compiled_networks, contain, outside
+from petstore.domain.networks import (
+    canonical_networks,
+    client_address,
+    compiled_networks,
+    contain,
+    network_of,
+    outside,
+)
 from petstore.errors import InvalidBody
 
 
@@ -79,3 +86,74 @@ def test_a_network_outside_the_others_is_found() -> None:
     for text in ("11.0.0.0/8", "0.0.0.0/0", "2001:db8::/31", "::/0"):
         beyond = ip_network(text)
         assert outside([*inside, beyond], own) == beyond
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2:ffff:ffff:ffff:ffff", "2001:db8:1:2::/64"),
+        ("2001:DB8:1:2:0:0:0:9", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::1", "2001:db8:1:3::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("::1", "::/64"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("::ffff:c000:201", "192.0.2.1"),
+        ("unix socket", "unix socket"),
+        ("", ""),
+    ],
+)
+def test_an_address_is_counted_by_its_network(address: str, network: str) -> None:
+    assert network_of(address) == network
+
+
+PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"), ip_network("fe80::/10"))
+
+
+def test_at_most_20_hops_are_followed() -> None:
+    for hops in (0, 19, 20, 21, 6_000):
+        proxies = [f"10.1.{n // 250}.{n % 250}" for n in range(hops)]
+        forwarded = ", ".join(["192.0.2.1", *proxies]).encode()
+        expected = "192.0.2.1" if hops < 20 else proxies[-20]
+        assert client_address("10.0.0.1", forwarded, PROXIES) == expected
+
+
+LONGEST = "2001:0db8:0000:0000:0000:ffff:255.255.255.255"
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "client"),
+    [
+        # The nearest address that is not a proxy's.
+        ("10.0.0.1", "192.0.2.1", "192.0.2.1"),
+        ("10.0.0.1", " 192.0.2.1 ", "192.0.2.1"),
+        ("10.0.0.1", "198.51.100.9, 192.0.2.1,10.1.2.3, fd00::1", "192.0.2.1"),
+        ("10.0.0.1", "nonsense, 192.0.2.1", "192.0.2.1"),
+        ("10.0.0.1", "::ffff:192.0.2.1, ::ffff:10.1.2.3", "::ffff:192.0.2.1"),
+        ("10.0.0.1", "10.0.0.9, 10.0.0.2", "10.0.0.9"),
+        ("fe80::1%eth0", "192.0.2.1", "192.0.2.1"),
+        # Without its port, in any length.
+        ("10.0.0.1", "203.0.113.9:4711", "203.0.113.9"),
+        ("10.0.0.1", "[2001:db8::9]:443", "2001:db8::9"),
+        ("10.0.0.1", LONGEST, LONGEST),
+        ("10.0.0.1", f"[{LONGEST}]:65535", LONGEST),
+        # What is no address counts as the proxy that sent it.
+        *(
+            ("10.0.0.1", forwarded, "10.0.0.1")
+            for forwarded in (
+                *("", "unknown", "192.0.2.1, _hidden", "192.0.2.1, ", "192.0.2.1, 300.0.0.1"),
+                *("192.0.2.1, fe80::1%eth0", "192.0.2.1, [fe80::1%eth0]:443"),
+                *(f"192.0.2.1, ::{'0' * 44}1", f"192.0.2.1, {'1' * 60_000}"),
+            )
+        ),
+        # A peer that is no proxy, or has no address.
+        ("192.0.2.7", "192.0.2.1", "192.0.2.7"),
+        ("", "192.0.2.1", ""),
+    ],
+    ids=lambda text: text[:30],
+)
+def test_the_client_is_the_nearest_address_that_is_no_proxy(
+    peer: str, forwarded: str, client: str
+) -> None:
+    assert client_address(peer, forwarded.encode(), PROXIES) == client

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 
 from petstore.domain.words import (
-    TERM_SIZES,
     finds,
     indexed_beginning,
     terms_of,
     terms_of_each,
     typed_words,
+    whole_term,
     words_of,
 )
 from support.exploration import explored
@@ -31,11 +31,16 @@ DOG, SKIN, JOINER, PICTURE = "\U0001f436", "\U0001f3fd", "\u200d", "\ufe0f"
         *(("日本 語", ["日本", "本", "語"]), (f"{DOG}Rex", [f"{DOG}rex", "rex"])),
         *((f"Rex{DOG}{SKIN}", [f"rex{DOG}{SKIN}", DOG + SKIN]), (f"\u2764{PICTURE}", ["\u2764"])),
         *((f"{DOG}{JOINER}{DOG}", [DOG * 2]), ("\U0010ffff", ["\U0010ffff"])),
-        *(("กิน", ["กิน", "น"]), ("猫 - Bella", ["猫", "bella"])),
+        *(("กิน", ["กิน", "น"]), ("猫 - Bella", ["猫", "bella"]), ("\u093fa", ["\u093fa"])),
+        ("a\x7fb", ["ab", "b"]),
         # A name without letters.
         *(("!!!", ["!!!"]), ("! ?", ["!", "?"]), ("\u0301", ["\u0301"]), (" ", [])),
-        # The first eight words.
+        # The first eight words, and sixteen places inside them.
         (" ".join("abcdefghij"), [*"abcdefgh"]),
+        (
+            "猫猫猫猫猫猫猫猫猫猫猫 犬犬犬犬犬犬犬犬 鳥鳥鳥鳥鳥鳥鳥鳥",
+            ["猫" * n for n in range(11, 0, -1)] + ["犬" * n for n in range(8, 1, -1)] + ["鳥" * 8],
+        ),
     ],
 )
 def test_a_word_begins_at_a_space_and_where_one_may_begin_to_type(
@@ -95,8 +100,10 @@ def test_a_name_is_found_by_itself_and_by_any_part_of_its_words(name: str) -> No
 
 
 def test_the_terms_of_a_name_are_the_beginnings_of_its_words_and_the_whole() -> None:
-    assert terms_of("Mr. Bo") == ["m", "mr", "b", "bo", " mr|bo"]
-    assert terms_of("x" * 255) == ["x" * size for size in TERM_SIZES] + [f" {'x' * 100}"]
+    assert terms_of("Mr. Bella") == ["m", "mr", "b", "be", "bel", "bell", " mr|bella"]
+    assert (indexed_beginning("bella"), whole_term("Mr. Bella")) == ("bell", " mr|bella")
+    beginnings = ["x" * size for size in (1, 2, 3, 4, 6, 8, 12)]
+    assert terms_of("x" * 255) == [*beginnings, f" {'x' * 100}"]
 
 
 @pytest.mark.parametrize("character", ["\U0001d1c0", "\ufdfa", f"a{DOG}", "猫", "a-", "b "])

@@ -101,7 +101,8 @@ def test_headers_at_a_limit_are_accepted(head: bytes) -> None:
 
 
 def test_a_request_may_arrive_byte_by_byte() -> None:
-    parser = parser_with(b"")
+    parser = RequestParser("192.0.2.1")
+    assert (parser.head_begins, parser.keeps_alive) == (False, True)
     for number in b"\r\n\r\n" + GET[:-1]:
         parser.unparsed += bytes([number])
         assert parser.next_request() is None
@@ -182,9 +183,10 @@ def test_a_connection_is_persistent_unless_the_client_says_close(
     connection: bytes, *, is_kept: bool
 ) -> None:
     for version, keeps in [(b"1.1", is_kept), (b"1.0", False)]:
-        parser = parser_with(b"GET / HTTP/%b\r\n%b%b\r\n" % (version, HOST, connection))
+        parser = parser_with(b"GET / HTTP/%b\r\n%b%b\r\n" % (version, HOST, connection) + GET)
         assert parser.next_request() is not None
         assert parser.keeps_alive is keeps
+        assert not keeps or parser.next_request() is not None
 
 
 @pytest.mark.parametrize(

@@ -967,7 +967,7 @@ async def test_the_checks_of_a_change_and_of_a_deletion_run_in_order(
     lost = here._replace(path=re.sub("/[0-9]+", "/99", here.path))
     other = await shop.with_key(scopes=frozenset(SCOPES) - {row.scope or ""})
     stale = {"If-Match": '"another"'}
-    of_text = {"headers": {**stale, "Content-Type": "text/plain"}, "json": TOO_LONG}
+    of_text: dict[str, Any] = {"headers": {**stale, "Content-Type": "text/plain"}, "json": TOO_LONG}
     for ask, token, options, status, code in [
         (lost, None, of_text, 401, "missing_api_key"),
         (lost, other.token, of_text, 403, "missing_scope"),

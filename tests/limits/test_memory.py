@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from petstore.databases.sqlite import SqliteStore
-from petstore.domain.networks import network_of
 from petstore.errors import RateLimitExceeded, Unavailable
 from petstore.keys.model import Caller
 from petstore.limits.admission import Turns
@@ -77,7 +76,7 @@ async def test_keys_are_not_evicted_before_they_are_saved(
     assert await used_today(limiter, key) == 1
 
 
-# Limits by the minute alone, and the network that an address counts as
+# Limits by the minute alone
 
 
 def limiter_of(clock: ManualClock, per_minute: int, capacity: int = 10) -> MinuteLimiter[int]:
@@ -113,26 +112,6 @@ def test_a_look_is_not_counted(clock: ManualClock) -> None:
     limiter.take(1)
     clock.advance(10)
     assert limiter.look(1).described == LimitWindow(2, 1, NOON + 60)
-
-
-@pytest.mark.parametrize(
-    ("address", "network"),
-    [
-        ("192.0.2.1", "192.0.2.1"),
-        ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
-        ("2001:db8:1:2:ffff:ffff:ffff:ffff", "2001:db8:1:2::/64"),
-        ("2001:DB8:1:2:0:0:0:9", "2001:db8:1:2::/64"),
-        ("2001:db8:1:3::1", "2001:db8:1:3::/64"),
-        ("fe80::1%eth0", "fe80::/64"),
-        ("::1", "::/64"),
-        ("::ffff:192.0.2.1", "192.0.2.1"),
-        ("::ffff:c000:201", "192.0.2.1"),
-        ("unix socket", "unix socket"),
-        ("", ""),
-    ],
-)
-def test_an_address_is_counted_by_its_network(address: str, network: str) -> None:
-    assert network_of(address) == network
 
 
 @pytest.mark.parametrize(

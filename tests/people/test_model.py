@@ -1,16 +1,29 @@
 """People as values: logins, who may give which role, and whom a browser knows."""
 
 import json
+from hashlib import sha256
 from typing import Any
 
 import pytest
+from msgspec.json import encode
 from msgspec.structs import replace
 
-from petstore.clock import DAY, HOUR, MINUTE
+from petstore.clock import DAY, HOUR, MINUTE, utc_second
 from petstore.domain.decoding import decode_json
 from petstore.errors import BeyondOwnRights, InvalidBody
 from petstore.keys.model import ROLES, SCOPES, Caller, Role
-from petstore.people.model import PersonCreate, PersonPatch, check_role, expiry, known_browser
+from petstore.people.model import (
+    Account,
+    Browser,
+    Device,
+    Person,
+    PersonCreate,
+    PersonPatch,
+    check_role,
+    expiry,
+    known_browser,
+    login_digest,
+)
 from support.cases import case
 
 ADMIN = Caller(
@@ -43,14 +56,44 @@ def test_an_invalid_value_is_refused_naming_the_field() -> None:
     for field, values in refused.items():
         for value in values:
             body = json.dumps(GRACE | {field: value}).encode()
-            for kind in (PersonPatch, *([PersonCreate] if field in GRACE else [])):
+            kinds: list[type] = [PersonPatch, *([PersonCreate] if field in GRACE else [])]
+            for kind in kinds:
                 expected = pytest.raises(InvalidBody, match=f"^{field}: expected ")
                 with case(field, value, kind), expected:
                     decode_json(body, kind)
+    with pytest.raises(InvalidBody, match="expected 3 to 64 visible characters, without white"):
+        decode_json(b'{"login":""}', PersonPatch)
     for field in GRACE:
         body = json.dumps({name: text for name, text in GRACE.items() if name != field}).encode()
         with pytest.raises(InvalidBody, match=f"^{field}: required"):
             decode_json(body, PersonCreate)
+
+
+def test_a_role_or_state_that_does_not_exist_is_refused_naming_those_that_do() -> None:
+    for field, known in (("role", ROLES), ("state", ("active", "disabled"))):
+        message = f"^{field}: expected one of {', '.join(map(repr, known))}$"
+        with pytest.raises(InvalidBody, match=message):
+            decode_json(encode({field: "gone"}), PersonPatch)
+
+
+def test_a_person_is_active_from_the_first_password_until_disabled() -> None:
+    invited = Account(person("administrator"), "grace")
+    active = Account(invited.caller, "grace", "hash", 1_500)
+    disabled = active.changed({"state": "disabled"}, 7).changed({"name": "Ada"}, 8)
+    clerk = disabled.changed({"state": "active", "role": "clerk", "login": "ada"}, 9)
+    shown = Person(2, "Grace", "grace", "administrator", "invited", utc_second(0), None)
+    seen = {"state": "active", "last_seen_at": utc_second(1_500)}
+    for account, administers, expected in (
+        (invited, False, shown),
+        (active, True, replace(shown, **seen)),
+        (disabled, False, replace(shown, **(seen | {"name": "Ada", "state": "disabled"}))),
+        (clerk, False, replace(shown, **seen, name="Ada", login="ada", role="clerk")),
+    ):
+        assert (account.administers, account.shown) == (administers, expected)
+    assert (disabled.caller.revoked_at, clerk.caller.scopes) == (7, ROLES["clerk"])
+    assert [each.credential for each in (invited, active)] == [
+        *(sha256(text).digest() for text in (b"", b"hash"))
+    ]
 
 
 def test_an_administrator_and_a_key_with_every_scope_give_every_role() -> None:
@@ -96,6 +139,7 @@ def test_a_browser_remembers_the_last_eight_who_signed_in_with_it() -> None:
         browser = browser.with_mark(credential).with_mark(credential)
     again = known_browser(browser.cookie)
     assert [again.knows(each) for each in credentials] == [False] + [True] * 8
+    assert len(browser.cookie) == 22 + 8 * 25
     for forged in ("x", "A" * 22, f"{'A' * 22}.{'0' * 24}", browser.cookie + "\n"):
         assert not known_browser(forged).knows(credentials[1])
 
@@ -109,3 +153,13 @@ def test_a_use_extends_a_session_up_to_its_longest_life(
     assert expiry(7, 7, stays=stays) == 7 + idle
     assert expiry(7, 7 + longest - idle, stays=stays) == 7 + longest
     assert expiry(7, 8 + longest - idle, stays=stays) == 7 + longest
+
+
+def test_a_session_has_a_number_that_javascript_takes_and_lasts_only_if_asked_to() -> None:
+    assert Device(b"\xff" * 32, "Firefox", 0, 0, 0, stays=False).id == 2**53 - 1
+    assert Browser() == ("", False, "")
+
+
+def test_a_login_is_counted_by_32_digits_in_any_case_even_if_it_is_no_text() -> None:
+    assert login_digest("GRACE") == login_digest("grace") != login_digest("\udcff")
+    assert len(login_digest("x" * 9_000)) == 32

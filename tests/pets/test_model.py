@@ -16,6 +16,7 @@ from petstore.domain.decoding import decode_json
 from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.errors import IllegalTransition, InvalidBody
 from petstore.pets.model import (
+    EXPORTED,
     Inventory,
     NewPet,
     Pet,
@@ -137,3 +138,7 @@ def test_a_filter_admits_by_status_and_category(filters: PetFilter, admitted: li
 
 def test_a_new_inventory_has_zero_for_each_status() -> None:
     assert Inventory() == Inventory(available=0, pending=0, sold=0)
+
+
+def test_a_file_of_pets_has_the_name_of_the_category_beside_its_number() -> None:
+    assert EXPORTED == ("id", "name", "categoryId", "category", "status")

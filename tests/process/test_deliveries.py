@@ -13,7 +13,6 @@ from typing import Self
 
 import httpx
 import pytest
-from support.delivering import issue_with_webhooks
 
 from petstore.clock import system_clock
 from petstore.databases.contract import Store, Unit
@@ -29,7 +28,7 @@ from support.process import StartServer, free_port
 from support.receivers import Receiver, receiving
 from support.stores import do, open_store
 from support.waiting import eventually
-from support.webhooks import add_webhook, deliveries, publish
+from support.webhooks import add_webhook, deliveries, issue_key, publish
 
 pytestmark = pytest.mark.anyio
 
@@ -108,8 +107,7 @@ async def test_events_arrive_at_least_once_and_in_order_if_a_deliverer_is_killed
     tmp_path: Path, address: str, store: Store
 ) -> None:
     async with receiving() as receiver:
-        key_id = await issue_with_webhooks(store, system_clock)
-        await add_webhook(store, key_id, receiver.url)
+        await add_webhook(store, await issue_key(store), url=receiver.url)
         with ExitStack() as opened:
             first = opened.enter_context(Deliverer(tmp_path, address))
             changing = asyncio.create_task(change_all(store))
@@ -133,8 +131,7 @@ async def test_a_recovery_whose_processes_are_killed_sends_everything_once_and_i
     tmp_path: Path, address: str, store: Store
 ) -> None:
     async with receiving() as receiver:
-        key_id = await issue_with_webhooks(store, system_clock)
-        await add_webhook(store, key_id, receiver.url)
+        await add_webhook(store, await issue_key(store), url=receiver.url)
         await store.write(change_webhook(Change(0), 1, WebhookPatch(enabled=False)))
         await change_all(store)
         await publish(store)
@@ -184,7 +181,7 @@ async def test_a_service_starts_a_process_for_deliveries_replaces_it_and_reports
         return counted in (text := await page()) and "petstore_workers 1.0\n" in text
 
     async with receiving() as receiver, open_store(database) as store:
-        await add_webhook(store, await issue_with_webhooks(store, system_clock), receiver.url)
+        await add_webhook(store, await issue_key(store), url=receiver.url)
         server = await asyncio.to_thread(start, *options, delivers=True)
         await store.write(create_pets([NewPet("Bella", 1)]))
         await eventually(lambda: len(receiver.requests) == 1, 30)

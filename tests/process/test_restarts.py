@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.buyers import Buyers
+from support.callers import Customers
 from support.exploration import DEPTH
 from support.full_stores import query
 from support.postgres import PostgresServer, database_name
@@ -55,7 +55,7 @@ class Balanced(httpx.HTTPTransport):
         return super().handle_request(request)
 
 
-def assert_every_request_was_served(buyers: Buyers, server: ServerProcess) -> None:
+def assert_every_request_was_served(buyers: Customers, server: ServerProcess) -> None:
     """Check that all changes were acknowledged, and that each is there once."""
     assert (set(buyers.statuses), set(buyers.reads)) == ({201}, {200})
     for table, acknowledged in (("pets", buyers.pets), ("orders", buyers.orders)):
@@ -79,7 +79,7 @@ def test_rolling_restarts_behind_a_balancer_lose_no_request(
             return service
 
         older, newer = map(take_in, [new(), new()])
-        with Buyers(newer, newer.issue(), partial(Balanced, ports), _PAUSE) as buyers:
+        with Customers(newer, newer.issue(), partial(Balanced, ports), _PAUSE) as buyers:
             for _ in range(2 * DEPTH):
                 buyers.order_more(5)
                 older.process.send_signal(signal.SIGTERM)
@@ -106,7 +106,7 @@ def test_restarts_with_a_socket_of_systemd_cost_no_request_and_apply_changed_set
         options = ("--workers", str(workers), "--redis", redis.url, "--drain-timeout", "1")
         server = start(*options, listener=listener)
         token = server.issue()
-        with Buyers(server, token, pause=_PAUSE) as buyers:
+        with Customers(server, token, pause=_PAUSE) as buyers:
             buyers.order_more(5)
             server.restart()
             buyers.order_more(5)

@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 from petstore.clock import DAY, HOUR, utc
 from petstore.domain.time_zones import zone_of
 from petstore.errors import InvalidParameter
-from petstore.sales.model import DayRange, day_range, start_of, stretches
+from petstore.sales.model import DayRange, SalesRow, day_range, start_of, stretches, totals_of
 from support.cases import case
 from support.exploration import explored
 
@@ -80,7 +80,7 @@ def test_a_range_that_is_none_is_refused(first: Day, last: Day, message: str) ->
         (UNSET, date(2024, 2, 29), "UTC", ("2024-02-23", "2024-02-29")),
         (UNSET, date(1970, 1, 4), "UTC", ("1970-01-03", "1970-01-04")),
         (date(2024, 1, 1), date(2024, 12, 31), "UTC", ("2024-01-01", "2024-12-31")),
-        (date(2026, 1, 1), date(2026, 1, 1), "UTC", ("2026-01-01", "2026-01-01")),
+        (date(9999, 12, 29), date(9999, 12, 29), "UTC", ("9999-12-29", "9999-12-29")),
     ],
 )
 def test_a_range_ends_today_and_has_seven_days_by_default(
@@ -137,3 +137,13 @@ def test_each_moment_is_on_the_day_that_its_calendar_says(
         calendar = utc(moment).astimezone(of.zone).date()
         assert stretch.first + timedelta(days=index) == calendar
     assert start_of(of.first, of.zone) == of.start
+
+
+def test_sales_are_summed_by_currency_and_are_nothing_in_that_of_the_store_without_any() -> None:
+    euros, dollars = SalesRow(1, 300, 0, 0, "EUR"), SalesRow(2, 500, 1, 100, "USD")
+    returned = SalesRow(0, 0, 1, 50, "USD")
+    both = SalesRow(2, 500, 2, 150, "USD")
+    assert totals_of([dollars, euros, returned], "EUR") == [euros, both]
+    assert totals_of([returned, dollars], "EUR") == [both]
+    assert totals_of([], "EUR") == [SalesRow(0, 0, 0, 0, "EUR")]
+    assert both.taken == 350

@@ -18,7 +18,7 @@ from support.cases import case
 from support.error_body import assert_error
 from support.history import forget_keys, published_by
 from support.manual_clock import ManualClock
-from support.sending import STALE, Send, sender
+from support.sending import Send, sender
 from support.service import SERVICE_URL, Service, running_service
 from support.stores import do
 from support.waiting import eventually
@@ -150,7 +150,9 @@ async def test_an_outdated_if_match_is_refused(service: Service, send: Send) -> 
         if rest != "/deliveries":
             with case(method, rest):
                 path = f"/webhooks/1{rest}"
-                response = await send(method, path, json=BODY, headers=STALE)
+                response = await send(
+                    method, path, json=BODY, headers={"If-Match": '"of another version"'}
+                )
                 assert_error(response, 412, "precondition_failed")
                 response = await send(method, path, json=BODY, headers={"If-Match": tag})
                 assert response.is_success

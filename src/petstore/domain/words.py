@@ -104,9 +104,8 @@ def _with_inner(divided: Iterable[_Word]) -> list[str]:
     words, inner = list[str](), _MAX_INNER
     for word, starts in divided:
         words.append(word)
-        if starts:
-            words += [word[start:] for start in starts[:inner]]
-            inner -= len(starts[:inner])
+        words += [word[start:] for start in starts[:inner]]
+        inner -= len(starts[:inner])
     return words
 
 

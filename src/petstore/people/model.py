@@ -97,7 +97,7 @@ class Account(NamedTuple):
     """``password`` is a hash, ``None`` while there is none."""
 
     caller: Caller
-    login: str = ""
+    login: str
     password: str | None = None
     seen_at: Milliseconds | None = None
 
