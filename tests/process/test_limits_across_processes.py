@@ -132,10 +132,19 @@ async def traffic(server: ServerProcess, token: str) -> AsyncIterator[list[Respo
         await asyncio.gather(*callers, return_exceptions=True)
 
 
+def setting(name: str, value: str) -> Callable[[RedisServer], None]:
+    return lambda redis: redis.call("CONFIG", "SET", name, value)
+
+
 @pytest.mark.parametrize(
     ("fail", "recover"),
-    [(RedisServer.kill, RedisServer.start), (RedisServer.pause, RedisServer.resume)],
-    ids=["gone", "hanging"],
+    [
+        (RedisServer.kill, RedisServer.start),
+        (RedisServer.pause, RedisServer.resume),
+        (setting("maxmemory", "1"), setting("maxmemory", "0")),
+        (setting("min-replicas-to-write", "1"), setting("min-replicas-to-write", "0")),
+    ],
+    ids=["gone", "hanging", "full", "read only"],
 )
 async def test_requests_get_responses_during_every_redis_failure_and_redis_recovers(
     fail: Callable[[RedisServer], None],
