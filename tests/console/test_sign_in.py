@@ -245,9 +245,9 @@ async def test_signing_in_leads_to_the_wanted_page_of_the_console_and_nowhere_el
         *("/pets?a=\N{SNOWMAN}", "/p\N{LATIN SMALL LETTER A WITH ACUTE}", "pets", "javascript:1"),
         *("/pets?q=" + "x" * 2000, "/pets?a=\\", "/pets/", "@evil.example", ".evil.example", ""),
     ):
-        for typed in ({"next": elsewhere}, {"again": elsewhere, "typed.name": "Bella"}):
-            with case(typed):
-                arrived = await stranger.post("/sign-in", key=issued.token, **typed)
+        for fields in ({"next": elsewhere}, {"again": elsewhere, "typed.name": "Bella"}):
+            with case(fields):
+                arrived = await stranger.post("/sign-in", key=issued.token, **fields)
                 assert (arrived.status_code, arrived.headers["location"]) == (303, "/console")
 
 
