@@ -13,8 +13,7 @@ import httpx
 import pytest
 
 from petstore.http.messages import Request
-from petstore.interface.operations import OPERATIONS
-from petstore.keys.model import SCOPES, Scope
+from petstore.keys.model import Scope
 from petstore.pets.model import NewPet
 from support.cases import case
 from support.changes import create_pets
@@ -129,7 +128,7 @@ async def test_head_responds_as_get_without_the_body(service: Service) -> None:
             assert headed.headers["Content-Type"] == got.headers["Content-Type"]
 
 
-# Caches
+# Caches: what an operation says to them is tested in test_openapi.py
 
 
 def caching(response: httpx.Response) -> tuple[list[str], list[str]]:
@@ -139,23 +138,6 @@ def caching(response: httpx.Response) -> tuple[list[str], list[str]]:
 
 
 PRIVATE = (["private, no-cache"], ["Authorization"])
-NO_STORE = (["no-store"], ["Authorization"])
-
-
-async def test_no_shared_cache_stores_a_response_that_needs_a_key(service: Service) -> None:
-    """Whatever comes of it: a success, a refusal, a limit."""
-    for row in OPERATIONS:
-        with case(row.id):
-            key = await service.issue(per_minute=1, scopes=frozenset(SCOPES))
-            path = "/v1" + re.sub(r"{\w+}", "999", row.path)
-            # The token outlives the rotation of its key.
-            options = {"json": {"graceSeconds": 60}} if row.id == "rotateCurrentKey" else {}
-            statuses = []
-            for token in (key.token, key.token, None, UNKNOWN_TOKEN):
-                response = await service.request(row.method, path, token, **options)
-                statuses.append(response.status_code)
-                assert caching(response) == (NO_STORE if row.no_store else PRIVATE)
-            assert statuses[1:] == [429 if row.charged else 200, 401, 401]
 
 
 async def test_no_shared_cache_stores_a_404_a_405_or_a_304(service: Service) -> None:

@@ -1,4 +1,4 @@
-"""The bearer token of a request."""
+"""The bearer token of a request; the scope of each operation is tested in test_openapi.py."""
 
 import asyncio
 from collections import Counter
@@ -71,21 +71,6 @@ async def test_a_token_in_any_case_of_bearer_is_taken_until_its_key_is_revoked(
             assert response.status_code == 200
     await revoke(service.store, service.clock, key.id)
     await service.status_becomes(key.token, 401)
-
-
-async def test_the_response_names_the_missing_scope(service: Service) -> None:
-    key = await service.issue(scopes=frozenset({"orders:read", "keys:admin"}))
-    for method, path, scope in [
-        ("GET", "/v1/pets", "pets:read"),
-        ("GET", "/v1/pets/1", "pets:read"),
-        ("POST", "/v1/pets", "pets:write"),
-    ]:
-        with case(method, path):
-            response = await service.request(method, path, key.token)
-            assert scope in assert_error(response, 403, "missing_scope")
-            assert response.headers.get_list("WWW-Authenticate") == [
-                f'Bearer realm="petstore", error="insufficient_scope", scope="{scope}"'
-            ]
 
 
 # Tokens that are made up

@@ -997,6 +997,14 @@ def check_response(name: str, status: int, code: str | None, response: httpx.Res
         assert response.json()["code"] == code
     assert code in codes_of(name, status)
     check_headers(described["headers"], response)
+    # No shared cache stores it, whatever it is.
+    caching = "no-store" if ROWS[name].no_store else "private, no-cache"
+    assert response.headers.get_list("Cache-Control") == [caching]
+    assert response.headers.get_list("Vary") == ["Authorization"]
+    if code == "missing_scope" and (scope := ROWS[name].scope):
+        assert scope in response.json()["message"]
+        named = f'Bearer realm="petstore", error="insufficient_scope", scope="{scope}"'
+        assert response.headers.get_list("WWW-Authenticate") == [named]
 
 
 IN_TURN = ("GET", "PATCH", "POST", "DELETE")
@@ -1045,8 +1053,6 @@ async def test_every_operation_succeeds_with_only_its_own_scope_and_each_post_on
             before = await contents(service) if headers else []
             response = await REQUESTS[row.id].send(*key, headers=headers)
             check_response(row.id, row.success.status, None, response)
-            caching = "no-store" if row.no_store else "private, no-cache"
-            assert response.headers.get_list("Cache-Control") == [caching]
             if row.method == "POST":
                 after = await contents(service)
                 assert after != before
