@@ -35,13 +35,7 @@ from petstore.console.numbers import shown_count
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
 from petstore.domain.decoding import convert
 from petstore.domain.time_zones import local_time
-from petstore.errors import (
-    InvalidBody,
-    NotFound,
-    PetReserved,
-    PetstoreError,
-    PreconditionFailed,
-)
+from petstore.errors import InvalidBody, NotFound, PetReserved, PetstoreError, PreconditionFailed
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.orders.form import card_of, latest_order, order_form, sale_of, sold_in_words
