@@ -967,8 +967,8 @@ async def test_the_checks_of_a_change_and_of_a_deletion_run_in_order(
     lost = here._replace(path=re.sub("/[0-9]+", "/99", here.path))
     other = await shop.with_key(scopes=frozenset(SCOPES) - {row.scope or ""})
     stale = {"If-Match": '"another"'}
-    of_text: dict[str, Any] = {"headers": {**stale, "Content-Type": "text/plain"}, "json": TOO_LONG}
-    for ask, token, options, status, code in [
+    of_text = {"headers": {**stale, "Content-Type": "text/plain"}, "json": TOO_LONG}
+    checks: list[tuple[Ask, str | None, dict[str, Any], int, str]] = [
         (lost, None, of_text, 401, "missing_api_key"),
         (lost, other.token, of_text, 403, "missing_scope"),
         (lost, shop.token, of_text, 415, "unsupported_media_type"),
@@ -976,7 +976,8 @@ async def test_the_checks_of_a_change_and_of_a_deletion_run_in_order(
         (lost, shop.token, {"headers": stale, "json": []}, 400, "invalid_body"),
         (lost, shop.token, {"headers": stale}, 404, "not_found"),
         (here, shop.token, {"headers": stale}, 412, "precondition_failed"),
-    ]:
+    ]
+    for ask, token, options, status, code in checks:
         if row.body or status not in {400, 413, 415}:
             with case(status, code):
                 assert_error(await ask.send(shop.service, token, **options), status, code)
