@@ -31,6 +31,13 @@ Petstore is at  http://127.0.0.1:8000/v1
 $ export PETSTORE_KEY=$(cat petstore.db.demo-key)
 ```
 """
+# The event of a deprecated call comes later: it must not come while a page shows other events.
+NOTICED = f"""{DEMO}
+```console
+$ petstore pets show 1 > /dev/null
+$ until petstore events list --type deprecation.used | grep --quiet getPet; do :; done
+```
+"""
 STORE = """
 ```console
 $ make serve
@@ -95,7 +102,7 @@ SETUPS = {
     "docs/README.md": DEMO,
     "docs/agents.md": STORE,
     "docs/authentication.md": STORE,
-    "docs/client.md": DEMO,
+    "docs/client.md": NOTICED,
     "docs/events.md": DEMO,
     "docs/http.md": DEMO,
     "docs/importing.md": FILES,

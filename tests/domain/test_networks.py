@@ -40,9 +40,7 @@ def test_an_invalid_network_is_refused_naming_the_field(text: str) -> None:
 def test_more_than_32_networks_are_refused() -> None:
     texts = [f"10.0.0.{number}" for number in range(33)]
     assert len(canonical_networks(texts[:32])) == 32
-    with pytest.raises(
-        InvalidBody, match=r"^allowedNetworks: expected at most 32 networks, got 33"
-    ):
+    with pytest.raises(InvalidBody, match=r"^allowedNetworks: expected at most 32 .*, got 33$"):
         canonical_networks(texts)
 
 
@@ -91,17 +89,13 @@ def test_a_network_outside_the_others_is_found() -> None:
 @pytest.mark.parametrize(
     ("address", "network"),
     [
-        ("192.0.2.1", "192.0.2.1"),
+        *((v4, "192.0.2.1") for v4 in ("192.0.2.1", "::ffff:192.0.2.1", "::ffff:c000:201")),
         ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
         ("2001:db8:1:2:ffff:ffff:ffff:ffff", "2001:db8:1:2::/64"),
         ("2001:DB8:1:2:0:0:0:9", "2001:db8:1:2::/64"),
         ("2001:db8:1:3::1", "2001:db8:1:3::/64"),
-        ("fe80::1%eth0", "fe80::/64"),
-        ("::1", "::/64"),
-        ("::ffff:192.0.2.1", "192.0.2.1"),
-        ("::ffff:c000:201", "192.0.2.1"),
-        ("unix socket", "unix socket"),
-        ("", ""),
+        *(("fe80::1%eth0", "fe80::/64"), ("::1", "::/64")),
+        *(("unix socket", "unix socket"), ("", "")),
     ],
 )
 def test_an_address_is_counted_by_its_network(address: str, network: str) -> None:
@@ -109,6 +103,7 @@ def test_an_address_is_counted_by_its_network(address: str, network: str) -> Non
 
 
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"), ip_network("fe80::/10"))
+LONGEST = "2001:0db8:0000:0000:0000:ffff:255.255.255.255"
 
 
 def test_at_most_20_hops_are_followed() -> None:
@@ -117,9 +112,6 @@ def test_at_most_20_hops_are_followed() -> None:
         forwarded = ", ".join(["192.0.2.1", *proxies]).encode()
         expected = "192.0.2.1" if hops < 20 else proxies[-20]
         assert client_address("10.0.0.1", forwarded, PROXIES) == expected
-
-
-LONGEST = "2001:0db8:0000:0000:0000:ffff:255.255.255.255"
 
 
 @pytest.mark.parametrize(

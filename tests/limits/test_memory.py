@@ -76,9 +76,6 @@ async def test_keys_are_not_evicted_before_they_are_saved(
     assert await used_today(limiter, key) == 1
 
 
-# Limits by the minute alone
-
-
 def limiter_of(clock: ManualClock, per_minute: int, capacity: int = 10) -> MinuteLimiter[int]:
     return MinuteLimiter(clock, Budget("name", "words", per_minute, capacity))
 

@@ -141,8 +141,7 @@ def test_each_moment_is_on_the_day_that_its_calendar_says(
 
 def test_sales_are_summed_by_currency_and_are_nothing_in_that_of_the_store_without_any() -> None:
     euros, dollars = SalesRow(1, 300, 0, 0, "EUR"), SalesRow(2, 500, 1, 100, "USD")
-    returned = SalesRow(0, 0, 1, 50, "USD")
-    both = SalesRow(2, 500, 2, 150, "USD")
+    returned, both = SalesRow(0, 0, 1, 50, "USD"), SalesRow(2, 500, 2, 150, "USD")
     assert totals_of([dollars, euros, returned], "EUR") == [euros, both]
     assert totals_of([returned, dollars], "EUR") == [both]
     assert totals_of([], "EUR") == [SalesRow(0, 0, 0, 0, "EUR")]
