@@ -31,10 +31,9 @@ Petstore is at  http://127.0.0.1:8000/v1
 $ export PETSTORE_KEY=$(cat petstore.db.demo-key)
 ```
 """
-# The event of a deprecated call comes later: it must not come while a page shows other events.
+# The demo tells of a deprecated call a moment later: not while the page shows other events.
 NOTICED = f"""{DEMO}
 ```console
-$ petstore pets show 1 > /dev/null
 $ until petstore events list --type deprecation.used | grep --quiet getPet; do :; done
 ```
 """

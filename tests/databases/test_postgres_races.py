@@ -430,7 +430,7 @@ async def make_changes(
                 attempt = Attempt(key, f"{chance.randint(1, 40)}", b"request")
                 await retries.once(attempt, done_or_in_conflict(unit))
             elif way == 1:
-                clock.advance(5)
+                clock.advance(1)  # no reservation may lapse within the change that makes it
                 await reservations.refresh()
             else:
                 await store.write(lingering(unit) if way == 2 else unit)
