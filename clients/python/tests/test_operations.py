@@ -29,24 +29,19 @@ SHARED = {
 }
 
 
-class Recorder:
-    """Notes the requests of a client, and refuses them."""
+def request_of(name: str) -> Request:
+    """Return the request of a method that is called with all arguments that it takes."""
+    asked: list[Request] = []
 
-    def __init__(self) -> None:
-        self.asked: list[Request] = []
-        self.client = Client(KEY, "http://shop.example/v1", transport=MockTransport(self._answer))
+    def refuse(request: Request) -> Response:
+        asked.append(request)
+        return Response(400, json={"code": "invalid_body", "message": "no", "status": 400})
 
-    def _answer(self, request: Request) -> Response:
-        self.asked.append(request)
-        body = {"code": "invalid_body", "message": "no", "status": 400}
-        return Response(400, json=body, headers={"X-RateLimit-Limit": "60"})
-
-    def request_of(self, name: str) -> Request:
-        """Return the request of a method that is called with all arguments that it takes."""
-        method: Any = attrgetter(name)(self.client)
-        with suppress(errors.BadRequest):
-            next(method(**{each: example(each) for each in inspect.signature(method).parameters}))
-        return self.asked[-1]
+    client = Client(KEY, "http://shop.example/v1", transport=MockTransport(refuse))
+    method: Any = attrgetter(name)(client)
+    with suppress(errors.BadRequest):
+        next(method(**{each: example(each) for each in inspect.signature(method).parameters}))
+    return asked[-1]
 
 
 def example(name: str) -> object:
@@ -61,7 +56,7 @@ def example(name: str) -> object:
 
 METHODS = tuple(
     f"{name}.{each}"
-    for name, resource in vars(Recorder().client).items()
+    for name, resource in vars(Client(KEY)).items()
     if isinstance(resource, Resource)
     for each in dir(type(resource))
     if not each.startswith("_") and each != "follow"
@@ -83,7 +78,7 @@ def operation_of(request: Request) -> Operation:
 def test_every_operation_has_exactly_one_client_method() -> None:
     called: dict[str, set[str]] = {}
     for name in METHODS:
-        operation = operation_of(Recorder().request_of(name))
+        operation = operation_of(request_of(name))
         called.setdefault(operation.id, set()).add(name)
     assert set(called) == {each.id for each in OPERATIONS} - NEVER_CALLED
     for operation_id, names in called.items():
@@ -97,7 +92,7 @@ def names_of(kind: type[Any] | None) -> set[str]:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method_sends_every_parameter_of_its_operation_by_name(name: str) -> None:
-    request = Recorder().request_of(name)
+    request = request_of(name)
     operation = operation_of(request)
     if name in SHARED.get(operation.id, ()) and not name.endswith((".list", ".update")):
         return  # it takes less by intention
