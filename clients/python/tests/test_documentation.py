@@ -1,7 +1,6 @@
 """The README of the library is run as it stands, and its reference names what there is."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import petstore_client
 from petstore_client import Client, errors
 from petstore_client._faces import Resource
 from support.memory_folder import folder_in_memory
-from support.process import ServerProcess
+from support.process import serving
 
 ROOT = Path(__file__).parents[3]
 README = ROOT / "clients/python/README.md"
@@ -22,33 +21,23 @@ def blocks(page: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
-@pytest.fixture
-def server() -> Iterator[ServerProcess]:
-    with folder_in_memory() as folder:
-        server = ServerProcess(folder)
-        try:
-            server.wait_until_ready()
-            yield server
-        finally:
-            server.kill()
-
-
 def test_the_readme_runs_from_its_first_line_to_its_last(
-    server: ServerProcess, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("PETSTORE_URL", f"{server.url}/v1")
-    monkeypatch.setenv("PETSTORE_KEY", server.issue())
-    names: dict[str, object] = {}
-    for block in blocks(README):
-        exec(compile(block, README.name, "exec"), names)  # noqa: S102 - our own page
-    client = names["client"]
-    assert isinstance(client, Client)
+    with folder_in_memory() as folder, serving(folder) as server:
+        monkeypatch.setenv("PETSTORE_URL", f"{server.url}/v1")
+        monkeypatch.setenv("PETSTORE_KEY", server.issue())
+        names: dict[str, object] = {}
+        for block in blocks(README):
+            exec(compile(block, README.name, "exec"), names)  # noqa: S102 - our own page
+        client = names["client"]
+        assert isinstance(client, Client)
+        assert client.pets.get(1).name == "Bella II"
+        assert len(list(client.pets.list())) == 21
+        client.close()
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith("placed 20")
     assert said[1:4] == ["sold", "1 Bella", "another customer was faster"]
-    assert client.pets.get(1).name == "Bella II"
-    assert len(list(client.pets.list())) == 21
-    client.close()
 
 
 def test_the_client_has_the_version_of_the_service() -> None:

@@ -9,10 +9,6 @@ from petstore_client.errors import RateLimited
 MAX_WAIT = 120.0
 
 
-def limits() -> RateLimits:
-    return RateLimits(MAX_WAIT)
-
-
 def told(*windows: tuple[int, int]) -> Headers:
     """Return headers of windows, each with requests left and seconds to the reset."""
     names = ("minute", "day")
@@ -26,7 +22,7 @@ def refusal(seconds: float | None) -> RateLimited:
 
 def after(*windows: tuple[int, int], at: float = 0) -> RateLimits:
     """Return the limits after a request and its response, which tells of windows."""
-    known = limits()
+    known = RateLimits(MAX_WAIT)
     known.enter(0, MAX_WAIT)
     known.leave(at, told(*windows))
     return known
@@ -39,7 +35,7 @@ def enter(known: RateLimits, now: float, max_wait: float = MAX_WAIT) -> float:
 
 
 def test_before_the_first_response_requests_are_spaced_by_the_number_pending() -> None:
-    known = limits()
+    known = RateLimits(MAX_WAIT)
     assert enter(known, 0) == 0
     assert enter(known, 0) == 0.05
     assert enter(known, 0.05) == 0
@@ -49,14 +45,17 @@ def test_before_the_first_response_requests_are_spaced_by_the_number_pending() -
     assert enter(known, 68) == 1
 
 
-def test_no_more_requests_are_sent_than_remain() -> None:
+def test_no_more_requests_are_sent_than_remain_until_one_discovers_the_next_window() -> None:
     known = after((2, 59), at=1)
-    assert [enter(known, 1) for _ in range(3)] == [0, 0, 59]
+    assert [enter(known, 1) for _ in range(2)] == [0, 0]
     assert known.enter(1, MAX_WAIT) == Wait(59, is_for_window=True)
+    assert [enter(known, 60) for _ in range(2)] == [0, 0.15]
+    known.leave(60, told((59, 60)))
+    assert enter(known, 60) == 0
 
 
 def test_pending_requests_count_as_sent() -> None:
-    known = limits()
+    known = RateLimits(MAX_WAIT)
     for moment in (0, 10, 20):
         assert enter(known, moment) == 0
     known.leave(20, told((3, 40)))
@@ -79,14 +78,6 @@ def test_a_window_beyond_the_maximum_wait_is_left_to_the_service() -> None:
     assert enter(known, 0) == 0.05
 
 
-def test_after_a_window_ends_one_request_discovers_the_new_one() -> None:
-    known = after((0, 60))
-    assert enter(known, 60) == 0
-    assert enter(known, 60) == 0.05
-    known.leave(60, told((59, 60)))
-    assert enter(known, 60) == 0
-
-
 def test_a_key_whose_limits_are_absent_or_removed_is_not_delayed() -> None:
     known = after((0, 60))
     known.abandon()
@@ -96,14 +87,14 @@ def test_a_key_whose_limits_are_absent_or_removed_is_not_delayed() -> None:
 
 @pytest.mark.parametrize("text", ["", "minute", '"minute";r=5', '"minute";t=5', '"m";r=x;t=5', "7"])
 def test_an_invalid_header_is_ignored(text: str) -> None:
-    known = limits()
+    known = RateLimits(MAX_WAIT)
     known.enter(0, MAX_WAIT)
     known.leave(0, Headers({"RateLimit": text}))
     assert [enter(known, 0) for _ in range(9)] == 9 * [0]
 
 
 def test_after_a_429_no_request_is_sent_before_retry_after() -> None:
-    known = limits()
+    known = RateLimits(MAX_WAIT)
     known.enter(0, MAX_WAIT)
     error = refusal(40)
     known.refuse(1, error)
@@ -114,7 +105,7 @@ def test_after_a_429_no_request_is_sent_before_retry_after() -> None:
 
 
 def test_each_further_429_doubles_the_minimum_wait_until_a_success() -> None:
-    known, now, waits = limits(), 0.0, []
+    known, now, waits = RateLimits(MAX_WAIT), 0.0, []
     for _ in range(9):
         known.enter(now, MAX_WAIT)
         known.refuse(now, refusal(None))

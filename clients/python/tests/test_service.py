@@ -10,7 +10,7 @@ import pytest
 from petstore_client import AsyncClient, Client, errors, events
 from petstore_client.models import NewPet
 from support.memory_folder import folder_in_memory
-from support.process import ServerProcess
+from support.process import ServerProcess, serving
 
 FREE = 10**6  # a category that no test creates
 SCOPES = ("pets:read", "pets:write", "orders:read", "orders:write", "webhooks:write", "keys:admin")
@@ -18,13 +18,9 @@ SCOPES = ("pets:read", "pets:write", "orders:read", "orders:write", "webhooks:wr
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ServerProcess]:
-    with folder_in_memory() as folder:
-        server = ServerProcess(folder, "--webhook-network", "127.0.0.0/8")
-        try:
-            server.wait_until_ready()
-            yield server
-        finally:
-            server.kill()
+    network = ("--webhook-network", "127.0.0.0/8")
+    with folder_in_memory() as folder, serving(folder, *network) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

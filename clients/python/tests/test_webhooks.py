@@ -91,20 +91,18 @@ def test_a_delivery_with_an_old_or_future_timestamp_is_refused(late: int) -> Non
     assert verify(BODY, sign(at=NOW + late), SECRET, 400, clock=now)
 
 
-BY_NAME: dict[str, tuple[list[str | None], str]] = {
-    "Webhook-Id": ([None], "expected this header, which"),
-    "Webhook-Timestamp": ([None, "", "soon", "-1", "\uff11", "1.5"], "expected "),
-    "Webhook-Signature": ([None], "expected this header, which"),
-}
+@pytest.mark.parametrize("name", ["Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"])
+def test_a_missing_header_is_named(name: str) -> None:
+    headers = sign()
+    del headers[name]
+    with pytest.raises(InvalidDelivery, match=f"^{name.lower()}: expected this header, which"):
+        verify(BODY, headers, SECRET, clock=now)
 
 
-@pytest.mark.parametrize("name", BY_NAME)
-def test_a_missing_or_invalid_header_is_named(name: str) -> None:
-    values, said = BY_NAME[name]
-    for value in values:
-        headers = {each: text for each, text in sign().items() if each != name or value is not None}
-        with pytest.raises(InvalidDelivery, match=f"{name.lower()}: {said}"):
-            verify(BODY, headers | ({name: value} if value is not None else {}), SECRET, clock=now)
+@pytest.mark.parametrize("time", ["", "soon", "-1", "\uff11", "1.5"])
+def test_an_invalid_timestamp_is_named(time: str) -> None:
+    with pytest.raises(InvalidDelivery, match="webhook-timestamp: expected seconds"):
+        verify(BODY, sign() | {"Webhook-Timestamp": time}, SECRET, clock=now)
 
 
 @pytest.mark.parametrize(
