@@ -31,12 +31,6 @@ Petstore is at  http://127.0.0.1:8000/v1
 $ export PETSTORE_KEY=$(cat petstore.db.demo-key)
 ```
 """
-# The demo tells of a deprecated call a moment later: not while the page shows other events.
-NOTICED = f"""{DEMO}
-```console
-$ until petstore events list --type deprecation.used | grep --quiet getPet; do :; done
-```
-"""
 STORE = """
 ```console
 $ make serve
@@ -101,7 +95,7 @@ SETUPS = {
     "docs/README.md": DEMO,
     "docs/agents.md": STORE,
     "docs/authentication.md": STORE,
-    "docs/client.md": NOTICED,
+    "docs/client.md": DEMO,
     "docs/events.md": DEMO,
     "docs/http.md": DEMO,
     "docs/importing.md": FILES,

@@ -47,6 +47,7 @@ pytestmark = pytest.mark.anyio
 
 BELLA = NewPet("Bella", 1, "available")
 ROUNDS = 15
+DELETED_OR_ORDERED = ((type(None), errors.UnknownPet), (errors.PetReserved, Order))
 
 
 @pytest.fixture
@@ -95,6 +96,18 @@ async def require_exact_inventory(store: PostgresStore) -> None:
     counted = Counter(pet.status for pet in (await all_pets(store)).values())
     found = await pets.get_inventory(store)
     assert [counted[status] for status in STATUSES] == [found.available, found.pending, found.sold]
+
+
+async def test_a_pet_is_either_deleted_or_ordered(
+    stores: list[PostgresStore], clock: ManualClock
+) -> None:
+    for _ in range(ROUNDS):
+        pet = await stores[0].write(create_pet(BELLA))
+        ordering = orders.place_order(Change(clock()), OrderCreate(pet.id))
+        deleted, ordered = await race(stores, pets.delete_pet(Change(0), pet.id), ordering)
+        assert (type(deleted), type(ordered)) in DELETED_OR_ORDERED
+    open_orders = await all_orders(stores[0])
+    assert {order.pet_id for order in open_orders} == set(await all_pets(stores[0]))
 
 
 async def order_once_free(store: PostgresStore, pet_id: int, clock: Clock) -> Order:
@@ -305,10 +318,7 @@ async def test_concurrent_units_cancel_a_lapsed_order_once_without_a_deadlock(
             third.write(lingering(orders.place_order(Change(now), OrderCreate(order.pet_id)))),
         )
         assert kinds(others) <= {errors.NotFound}
-        assert (type(deleted), type(ordered)) in (
-            (type(None), errors.UnknownPet),
-            (errors.PetReserved, Order),
-        )
+        assert (type(deleted), type(ordered)) in DELETED_OR_ORDERED
         assert (await orders.get_order(first, order.id)).status == "cancelled"
     held = {order.pet_id for order in await all_orders(first) if order.status == "placed"}
     assert dict.fromkeys(held, "pending") == {
