@@ -132,8 +132,8 @@ async def traffic(server: ServerProcess, token: str) -> AsyncIterator[list[Respo
         await asyncio.gather(*callers, return_exceptions=True)
 
 
-def setting(name: str, value: str) -> Callable[[RedisServer], None]:
-    return lambda redis: redis.call("CONFIG", "SET", name, value)
+def calling(*command: str) -> Callable[[RedisServer], None]:
+    return lambda redis: redis.call(*command)
 
 
 @pytest.mark.parametrize(
@@ -141,10 +141,10 @@ def setting(name: str, value: str) -> Callable[[RedisServer], None]:
     [
         (RedisServer.kill, RedisServer.start),
         (RedisServer.pause, RedisServer.resume),
-        (setting("maxmemory", "1"), setting("maxmemory", "0")),
-        (setting("min-replicas-to-write", "1"), setting("min-replicas-to-write", "0")),
+        (calling("REPLICAOF", "127.0.0.1", "1"), calling("REPLICAOF", "NO", "ONE")),
+        (calling("CONFIG", "SET", "maxmemory", "1"), calling("CONFIG", "SET", "maxmemory", "0")),
     ],
-    ids=["gone", "hanging", "full", "read only"],
+    ids=["gone", "hanging", "read only", "full"],
 )
 async def test_requests_get_responses_during_every_redis_failure_and_redis_recovers(
     fail: Callable[[RedisServer], None],
