@@ -31,6 +31,15 @@ Petstore is at  http://127.0.0.1:8000/v1
 $ export PETSTORE_KEY=$(cat petstore.db.demo-key)
 ```
 """
+# The owner is told of a deprecated call within seconds: not while the page shows other events.
+TOLD = f"""{DEMO}
+```console
+$ AUTH="Authorization: Bearer $PETSTORE_KEY"
+$ curl -s -H "$AUTH" http://127.0.0.1:8000/v1/pets/1 > /dev/null
+$ TOLD="http://127.0.0.1:8000/v1/events?type=deprecation.used"
+$ until curl -s -H "$AUTH" $TOLD | grep --quiet getPet; do sleep 0.5; done
+```
+"""
 STORE = """
 ```console
 $ make serve
@@ -95,7 +104,7 @@ SETUPS = {
     "docs/README.md": DEMO,
     "docs/agents.md": STORE,
     "docs/authentication.md": STORE,
-    "docs/client.md": DEMO,
+    "docs/client.md": TOLD,
     "docs/events.md": DEMO,
     "docs/http.md": DEMO,
     "docs/importing.md": FILES,
