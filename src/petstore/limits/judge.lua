@@ -1,10 +1,10 @@
 -- The limiter of decide.py as one atomic script. It judges the requests of several keys or addresses.
 --
--- DEFAULTS  the fields of State in contract.py; redis_judge.py puts them before this text
+-- DEFAULTS  the fields of State in decide.py; redis.py puts them before this text
 -- KEYS      a hash for each request; it has the fields of its state that differ from their defaults
--- ARGV      a JudgeCall of redis_judge.py for each, in MessagePack; tests add ``now``, to replace
+-- ARGV      a JudgeCall of redis.py for each, in MessagePack; tests add ``now``, to replace
 --           the server's clock
--- Returns a Judgement of redis_judge.py for each, in MessagePack. Without a hash and without
+-- Returns a Judgement of redis.py for each, in MessagePack. Without a hash and without
 -- ``call.state`` it is nil, and nothing is done. A look is never refused.
 
 local NEVER = DEFAULTS.banned_at
