@@ -21,6 +21,7 @@ from support.changes import create_category, without_event
 from support.command import Command
 from support.manual_clock import ManualClock
 from support.memory_folder import memory
+from support.passwords import CHEAPLY
 from support.pooler import pooler
 from support.postgres import PostgresServer, postgres_server
 from support.process import ServerProcess, StartServer, servers_in, serving
@@ -82,6 +83,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def anyio_backend() -> str:
     """Async tests (``pytest.mark.anyio``) run on asyncio, as the service does."""
     return "asyncio"
+
+
+@pytest.fixture
+def cheap_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hash passwords in a fraction of a millisecond."""
+    monkeypatch.setattr("petstore.people.passwords.PasswordHasher", CHEAPLY)
 
 
 @pytest.fixture

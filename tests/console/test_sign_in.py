@@ -1,4 +1,4 @@
-"""The two doors of the console, a password and a key; sessions, and what nobody gains by trying."""
+"""The two doors of the console, a password and a key; sessions, and what no attempt gains."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ from support.passwords import (
     PASSWORD,
     WRONG_PASSWORD,
     add_with_password,
-    hash_cheaply,
+    is_signed_in,
     person_at,
     sign_in,
 )
@@ -45,14 +45,9 @@ from support.visitor import (
 )
 from support.waiting import eventually
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("cheap_passwords")]
 
 WRONG = "The login or the password is wrong."
-
-
-@pytest.fixture(autouse=True)
-def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
-    hash_cheaply(monkeypatch)
 
 
 @pytest.fixture
@@ -66,17 +61,13 @@ async def shop(database: Path) -> AsyncIterator[Service]:
 async def sign_in_from(
     service: Service, address: str, login: str = LOGIN, password: str = WRONG_PASSWORD
 ) -> int:
-    """Send the form from an address, with a browser that knows nobody, and return the status."""
+    """Send the form from an address, with an unknown browser, and return the status."""
     response = await newcomer(service).client.post(
         "/console/sign-in",
         data={"login": login, "password": password},
         headers=SAME_ORIGIN | FORM | {"X-Forwarded-For": address},
     )
     return response.status_code
-
-
-async def is_signed_in(visitor: Visitor) -> bool:
-    return (await visitor.get("/account")).status_code == 200
 
 
 def bearer(service: Service, secret: str, name: str = COOKIE) -> Visitor:
@@ -401,7 +392,7 @@ def test_a_device_is_named_in_a_few_words(device: str, agent: str) -> None:
 async def test_wrong_passwords_are_limited_by_login_and_network(shop: Service) -> None:
     statuses = [await sign_in_from(shop, "192.0.2.1") for _ in range(11)]
     assert statuses == [401] * 10 + [429]
-    # The right one, too: or somebody could guess on.
+    # The right one, too: else guessing could continue.
     assert await sign_in_from(shop, "192.0.2.1", password=PASSWORD) == 429
     assert await sign_in_from(shop, "192.0.2.1", login="ada@shop.example") == 401
     assert await sign_in_from(shop, "192.0.2.2", password=PASSWORD) == 303
@@ -418,7 +409,7 @@ async def test_wrong_passwords_are_limited_by_login_and_network(shop: Service) -
     statuses = [await sign_in_from(shop, f"2001:db8:0:{n:x}::1") for n in range(11)]
     assert statuses[-1] == 429
     assert await sign_in_from(shop, "2001:db8:1::1", password=PASSWORD) == 303
-    # Those at once are no more than one after another.
+    # At once, there are as many as one after another.
     statuses = await asyncio.gather(*(sign_in_from(shop, "192.0.2.3") for _ in range(30)))
     assert sorted(statuses) == [401] * 10 + [429] * 20
     # A text that is too long for a login counts by its beginning, and one that no password has for
@@ -535,7 +526,7 @@ async def test_thousands_of_wrong_passwords_keep_nobody_out(shop: Service) -> No
             await grace.post("/sign-out")
             shop.clock.advance(60)
     assert statuses <= {401, 503}
-    # Nobody of the crowd has begun a session, so none of Grace's was pushed out.
+    # The crowd has begun no session, so none of Grace's was pushed out.
     assert await is_signed_in(stays)
     rows = await shop.store.read(next(do("SELECT count(*) FROM console_sessions")))
     assert rows[0][0] < 100

@@ -366,7 +366,7 @@ ENABLED: dict[str, list[Row]] = {"lock_webhook": [(*WEBHOOK_ROW[:4], 1, *WEBHOOK
 
 
 def units() -> Iterator[Unit[Any]]:
-    """Yield units of work that use every statement but those of ``reads``."""
+    """Yield units of work that use every statement except the statements of ``reads``."""
     yield create_pet(NewPet("New New", 7))
     yield pets.update_pet(Change(NOW, strict_categories=True), 7, PetPatch("Old Rex", 7))
     yield pets.delete_pet(Change(NOW), 7)
@@ -611,7 +611,7 @@ def test_lookups_and_changes_use_an_index_and_read_few_rows(
         parts = re.findall(r"(?:MATERIALIZE|CO-ROUTINE) (\w+)", "\n".join(details))
         batches = [*(f"SCAN {part}" for part in parts), *READ_AS_A_WHOLE]
         assert not [each for each in details if "SCAN" in each and each not in batches], details
-        if name != "select_counts":  # those of one key are sorted
+        if name != "select_counts":  # the rows of one key are sorted
             assert not any("TEMP B-TREE" in detail for detail in details), details
 
 

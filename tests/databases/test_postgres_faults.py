@@ -401,6 +401,6 @@ async def test_no_request_fails_after_a_firewall_has_ended_or_forgotten_idle_con
                 statuses = {each.status_code for each in await asyncio.gather(*calls)}
                 assert statuses <= {200, 201}
                 end(database)
-                if end is Way.cut:  # the kernel keeps those of Redis alive
+                if end is Way.cut:  # the kernel keeps connections of Redis alive
                     end(limits)
     assert "Redis" not in caplog.text

@@ -262,7 +262,7 @@ async def test_on_a_full_disk_whole_groups_of_changes_are_refused_and_reads_succ
     store: SqliteStore,
 ) -> None:
     await store.write(create_pet(LONG))
-    # The file grows no more: SQLite then fails as it does without space.
+    # The file cannot grow: SQLite then fails as it does without space.
     ((pages,),) = await store.write(do("PRAGMA page_count"))
     await store.write(do(f"PRAGMA max_page_count = {pages}"))
     outcomes = await asyncio.gather(

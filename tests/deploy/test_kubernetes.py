@@ -92,7 +92,7 @@ def test_the_settings_are_valid_and_urls_are_in_secrets() -> None:
     assert secret == {"PETSTORE_DATABASE", "PETSTORE_REDIS"}
     annotations = DEPLOYMENT["template"]["metadata"]["annotations"]
     assert annotations["prometheus.io/port"] == str(found.metrics_port)
-    # No proxy is trusted until an overlay names the ingress: nobody is in this network (RFC 5737).
+    # No proxy is trusted until an overlay names the ingress: this network is empty (RFC 5737).
     (network,) = found.trusted_networks
     assert str(network).startswith("192.0.2.")
 

@@ -157,7 +157,7 @@ def test_a_slow_reader_gets_the_responses_it_has_begun_to_read_during_a_stop(app
     ("size", "requests", "seconds", "room", "of_kernel"),
     [
         (20_000_000, 1, 0.6, 65_536, 0),
-        # The first bytes so slowly that the kernel takes no more from us for over 0.4 s.
+        # The first bytes so slowly that the kernel takes nothing more from us for over 0.4 s.
         (100_000, 3, 0.4, 4096, 60_000),
     ],
 )

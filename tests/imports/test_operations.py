@@ -31,7 +31,7 @@ Json: TypeAlias = dict[str, Any]
 
 @dataclass
 class Clerk:
-    """Somebody who imports files, with a key without limits."""
+    """A person who imports files, with a key without limits."""
 
     service: Service
     token: str

@@ -1,6 +1,6 @@
 """The checks of every request, their order, and the headers of every response.
 
-Those of a change are in test_openapi.py, for every operation.
+The checks of a change are in test_openapi.py, for every operation.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""The limit by address, and by that of a client behind a trusted proxy."""
+"""The limit by address, and by the client's address behind a trusted proxy."""
 
 from pathlib import Path
 

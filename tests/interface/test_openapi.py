@@ -962,7 +962,7 @@ async def test_every_response_of_an_operation_is_documented(shop: Shop, name: st
 async def test_the_checks_of_a_change_and_of_a_deletion_run_in_order(
     shop: Shop, row: Operation
 ) -> None:
-    """Each request breaks the rule of its response and, if it can, those of all below it."""
+    """Each request breaks the rule of its response and, if it can, the rules of all below it."""
     here = REQUESTS[row.id]
     lost = here._replace(path=re.sub("/[0-9]+", "/99", here.path))
     other = await shop.with_key(scopes=frozenset(SCOPES) - {row.scope or ""})

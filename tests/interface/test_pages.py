@@ -298,7 +298,7 @@ async def test_a_page_is_read_again_once_a_change_shows_on_it_or_came_while_it_w
 async def test_pages_take_no_more_memory_than_is_counted_for_them(service: Service) -> None:
     operation = next(each for each in OPERATIONS if each.id == "listPets")
     cache = ResponseCache(service.store)
-    pages: Any = cache._pages  # noqa: SLF001 - nobody else knows what is counted
+    pages: Any = cache._pages  # noqa: SLF001 - no public name tells what is counted
     pets = [Pet(number, f"Bella {number}", 1, "available") for number in range(20)]
 
     async def read() -> tuple[Response, PageRange]:

@@ -115,7 +115,7 @@ async def test_the_last_use_is_one_of_the_interface_or_of_the_console(
 
 
 async def add(store: Store, clock: ManualClock, *names: str) -> None:
-    """Add keys, and one of another environment, which nobody finds."""
+    """Add keys, and one of another environment, which is not found."""
     for name in names:
         await issue(store, clock, name=name)
     await issue(store, clock, name="key a", environment="staging")

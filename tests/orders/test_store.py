@@ -554,7 +554,7 @@ async def test_a_lapse_is_retried_later_while_the_database_refuses_changes(
     assert await order_status(store) == "cancelled"
 
 
-# Personal data: forgotten when it is old, or when somebody asks for it
+# Personal data: forgotten when it is old, or on request
 
 
 async def sell(store: Store, *buyers: str, complete: bool = True, **others: Any) -> None:

@@ -17,7 +17,7 @@ from support.passwords import (
     PASSWORD,
     WRONG_PASSWORD,
     add_with_password,
-    hash_cheaply,
+    is_signed_in,
     person_at,
     sign_in,
 )
@@ -35,7 +35,7 @@ from support.visitor import (
     words,
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("cheap_passwords")]
 
 GRACE = {"name": "Grace Hopper", "login": "grace@shop.example", "role": "clerk"}
 LINK = re.compile(r"http://petstore\.test/console/invitation/([\w-]+)<")
@@ -177,18 +177,9 @@ async def test_an_administrator_ends_one_device_of_a_person(service: Service, ad
     assert (await ada.post("/people/99/end-device", device=newest)).status_code == 404
 
 
-@pytest.fixture(autouse=True)
-def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
-    hash_cheaply(monkeypatch)
-
-
 @pytest.fixture
 async def grace(service: Service) -> Visitor:
     return await person_at(service)
-
-
-async def is_signed_in(visitor: Visitor) -> bool:
-    return (await visitor.get("/account")).status_code == 200
 
 
 async def phone_of(service: Service) -> Visitor:

@@ -243,7 +243,7 @@ STAYS = Browser("Firefox on Android", stays=True)
 
 
 class Door:
-    """Somebody with a credential, who signs in with it."""
+    """A person with a credential, who signs in with it."""
 
     def __init__(self, store: Store, clock: ManualClock, who: Caller, credential: bytes) -> None:
         self.store, self.clock, self.who, self.credential = store, clock, who, credential

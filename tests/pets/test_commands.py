@@ -35,7 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture
 def shop(server: ServerProcess) -> Shop:
-    """The commands of somebody without imports."""
+    """The commands of a person without imports."""
     return Shop(server.url, server.issue())
 
 

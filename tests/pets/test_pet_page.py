@@ -35,7 +35,7 @@ async def sell(visitor: Visitor, **typed: str) -> httpx.Response:
 
 
 async def statuses(visitor: Visitor) -> tuple[str, str]:
-    """Return the status of the pet and that of its newest order, as their pages say them."""
+    """Return the status of the pet and of its newest order, as their pages say them."""
     pages = [await visitor.get(path) for path in ("/pets/1", "/orders/1")]
     first, second = (page.text.partition('<span class="status ')[2] for page in pages)
     return first.partition('"')[0], second.partition('"')[0]

@@ -144,7 +144,7 @@ def test_a_log_file_opened_for_appending_can_be_truncated_while_the_service_runs
 def test_a_service_with_an_unread_log_pipe_serves_and_stops_at_a_signal(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.write(writer, bytes(fcntl.fcntl(writer, fcntl.F_GETPIPE_SZ)))
-    buffered = {"PYTHONUNBUFFERED": ""}  # as it is unless somebody sets it
+    buffered = {"PYTHONUNBUFFERED": ""}  # as it is unless the environment sets it
     new = {"name": "Rex", "categoryId": 1}
     with servers_in(tmp_path) as start:
         service = start("--database-timeout", "0.2", env=buffered, stderr=writer)

@@ -1,4 +1,4 @@
-"""Restarts while requests come: behind a balancer, with a socket of systemd, and upgrades."""
+"""Restarts while requests come: behind a load balancer, with a socket of systemd, and upgrades."""
 
 import os
 import re
@@ -36,7 +36,7 @@ _PAUSE = 0.01  # leaves the machine some time for what is starting
 
 
 class Balanced(httpx.HTTPTransport):
-    """Sends each request to the next instance that was ready a moment ago, as a balancer does."""
+    """Sends each request to the next instance that was lately ready, as a load balancer does."""
 
     def __init__(self, ports: list[int]) -> None:
         super().__init__(trust_env=False)

@@ -112,7 +112,7 @@ def sign_in(context: BrowserContext, shop: ServerProcess, token: str) -> None:
 
 @dataclass
 class Clerk:
-    """An administrator on a ``page`` of a browser; ``token`` is that of a key for everything."""
+    """An administrator on a ``page`` of a browser; ``token`` is a key's, for everything."""
 
     shop: ServerProcess
     page: Page
@@ -125,7 +125,7 @@ class Clerk:
 
     @classmethod
     def at(cls, shop: ServerProcess, browser: Browser, token: str, **options: Any) -> Self:
-        """Bring in somebody who has signed in; ``options`` are those of the browser."""
+        """Bring in a person who has signed in; ``options`` are the browser's."""
         context = browser.new_context(**options)
         sign_in(context, shop, token)
         return cls(shop, context.new_page(), token)

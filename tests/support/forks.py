@@ -37,7 +37,7 @@ class _Command(BaseRequestHandler):
         try:
             import_module("petstore.cli.main").main(wanted["arguments"], "petstore")
         except SystemExit as ended:
-            with suppress(BrokenPipeError):  # nobody reads or waits any more
+            with suppress(BrokenPipeError):  # no one reads or waits now
                 sys.stdout.flush()
                 self.request.send(str(ended.code or 0).encode())
 

@@ -4,10 +4,8 @@ from functools import partial
 from typing import Any
 
 import httpx
-import pytest
 from argon2 import PasswordHasher
 
-from petstore.people import passwords
 from petstore.people.passwords import Passwords
 from support.people import add_active
 from support.service import Service
@@ -19,13 +17,9 @@ OTHER_PASSWORD = "battery staple"
 WRONG_PASSWORD = "wrong password"
 LOGIN = "grace@shop.example"
 
-_CHEAPLY = partial(PasswordHasher, time_cost=1, memory_cost=8, parallelism=1)
-CHEAP = _CHEAPLY()
+CHEAPLY = partial(PasswordHasher, time_cost=1, memory_cost=8, parallelism=1)
+CHEAP = CHEAPLY()
 """Hashes in a fraction of a millisecond, for tests of everything but the hash itself."""
-
-
-def hash_cheaply(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(passwords, "PasswordHasher", _CHEAPLY)
 
 
 async def add_with_password(service: Service, password: str = PASSWORD, **wanted: Any) -> int:
@@ -41,6 +35,10 @@ async def sign_in(
     visitor: Visitor, login: str = LOGIN, password: str = PASSWORD, **others: str
 ) -> httpx.Response:
     return await visitor.post("/sign-in", login=login, password=password, **others)
+
+
+async def is_signed_in(visitor: Visitor) -> bool:
+    return (await visitor.get("/account")).status_code == 200
 
 
 async def person_at(service: Service, *, stays: bool = False, **wanted: Any) -> Visitor:

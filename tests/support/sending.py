@@ -1,4 +1,4 @@
-"""Requests that are sent with one key, and heads that break a rule."""
+"""Requests that are sent with one key."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
@@ -6,9 +6,6 @@ from typing import Any, TypeAlias
 import httpx
 
 from support.service import Service
-
-TEXT = {"Content-Type": "text/plain"}
-STALE = {"If-Match": '"of another version"'}
 
 Send: TypeAlias = Callable[..., Awaitable[httpx.Response]]
 """Takes a method, a path under ``/v1`` and options of httpx."""

@@ -64,7 +64,7 @@ class Way(FakeServer):
     port: int = 0
     entrance: int = 0
     callers: list[StreamWriter] = field(default_factory=list)
-    _age: int = 0  # a connection is of one, and what is sent on those of another is dropped
+    _age: int = 0  # a connection is of one, and what is sent on connections of another is dropped
     _is_swallowing: bool = False
 
     def forget(self) -> None:

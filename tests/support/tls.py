@@ -1,4 +1,4 @@
-"""Certificates that nobody has signed."""
+"""Self-signed certificates."""
 
 import subprocess
 from pathlib import Path
