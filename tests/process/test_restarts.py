@@ -47,8 +47,8 @@ class Balanced(httpx.HTTPTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         if time.monotonic() > self._checked_at + 0.05:
-            urls = ((port, f"http://127.0.0.1:{port}") for port in self._ports)
-            self._ready = [port for port, url in urls if is_ready(url)]
+            ports = list(self._ports)  # another thread takes one out while these are asked
+            self._ready = [port for port in ports if is_ready(f"http://127.0.0.1:{port}")]
             self._checked_at = time.monotonic()
         port = self._ready[next(self._turn) % len(self._ready)]
         request.url = request.url.copy_with(port=port)
