@@ -42,6 +42,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         ({"security_contact": (CONTACT, it)}, "security-contact: expected mailto:")
         for it in CONTACTS
     ),
+    *(
+        ({"trace_endpoint": it}, "trace-endpoint: expected an address such as http://")
+        for it in ("collector:4318", "ftp://x", "http://")
+    ),
     ({"workers": 2}, "workers: more than one process needs --redis"),
     ({"redis": "localhost:6379"}, "redis: expected redis://"),
     (

@@ -1,7 +1,5 @@
 """The whole service, put together here and nowhere else."""
 
-import logging
-import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -34,9 +32,7 @@ from petstore.observability.measured import Metrics, report_process
 from petstore.observability.registry import Registry, SharedMetrics
 from petstore.orders.buyers import forgetting
 from petstore.periodic_tasks import PeriodicTask, background
-from petstore.settings import SettingError, Settings, is_postgres
-
-_EXPORTER = "OTEL_TRACES_EXPORTER"
+from petstore.settings import Settings, is_postgres
 
 
 def serve_settings(settings: Settings, registry: Registry | None = None) -> Application:
@@ -104,46 +100,12 @@ def observers_of(settings: Settings, registry: Registry | None) -> list[Observer
     observers: list[Observer] = []
     if registry is not None:
         observers.append(Metrics(registry, settings))
-    if is_tracing(settings):
+    if settings.trace_endpoint:
         # Imported here because the import is slow, and the extra may not be installed.
         from petstore.observability.tracing import Tracing
 
         observers.append(Tracing(settings.trace_endpoint, __version__))
     return observers
-
-
-def is_tracing(settings: Settings) -> bool:
-    is_off = os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
-    return bool(settings.trace_endpoint) and os.environ.get(_EXPORTER) != "none" and not is_off
-
-
-class _Refusal(logging.Handler):
-    """Makes an error of what the tracing library warns of."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        raise ValueError(record.getMessage())
-
-
-def check_tracing(settings: Settings) -> None:
-    """Raise ``SettingError`` for a variable of OpenTelemetry that has an invalid value."""
-    if not is_tracing(settings):
-        return
-    if os.environ.get(_EXPORTER, "otlp") != "otlp":
-        msg = f"trace-endpoint: a variable of OpenTelemetry, {_EXPORTER}: expected otlp or none"
-        raise SettingError(msg)
-    library, refusal = logging.getLogger("opentelemetry"), _Refusal()
-    library.setLevel(logging.WARNING)
-    library.addHandler(refusal)
-    try:
-        from petstore.observability.tracing import Tracing
-
-        Tracing(settings.trace_endpoint or "", __version__).close()
-    except ValueError as error:
-        reason = str(error).partition(": ")[0]  # without the value: it might be a secret
-        msg = f"trace-endpoint: a variable of OpenTelemetry has an invalid value: {reason}"
-        raise SettingError(msg) from None
-    finally:
-        library.removeHandler(refusal)
 
 
 def periodic_tasks_of(

@@ -193,17 +193,16 @@ def test_each_problem_is_reported_on_its_own_line(command: Command) -> None:
         result = command(
             *("serve", "--check", "--port", port, "--metrics-port", other),
             *("--database", f"postgresql://petstore@{nothing}/shop"),
-            *("--redis", f"redis://{nothing}", "--trace-endpoint", f"http://{nothing}"),
+            *("--redis", f"redis://{nothing}"),
         )
     assert result.exit_code == 1
     settings, open_files, *rest = results(result.stdout)
     assert (settings, open_files) == ("ok      settings", "ok      open files")
-    assert [line[:7] for line in rest] == ["failed ", "ok     ", *["failed "] * 3]
-    address, _, database, redis, traces = (line[8:] for line in rest)
+    assert [line[:7] for line in rest] == ["failed ", "ok     ", *["failed "] * 2]
+    address, _, database, redis = (line[8:] for line in rest)
     assert address == f"address: cannot listen on 127.0.0.1 port {port}: Address already in use"
     assert database.startswith("database: the database is not available: ")
     assert redis.startswith("redis: Error ")
-    assert traces.startswith(f"traces: cannot connect to {nothing.replace(':', ' port ')}: ")
 
 
 # Starts that fail: a line says why, and nothing is left behind

@@ -13,7 +13,7 @@ import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from petstore import __version__
-from petstore.app import check_tracing, observers_of
+from petstore.observability.tracing import Tracing
 from petstore.settings import SettingError, Settings
 from support.manual_clock import ManualClock
 from support.observed import Collector, ObservedService, attributes, collecting, observed_service
@@ -225,34 +225,14 @@ def test_a_running_service_exports_traces_until_it_stops(
     }
 
 
-@pytest.mark.parametrize(
-    "variable",
-    [
-        *("OTEL_BSP_SCHEDULE_DELAY=x", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=9999"),
-        *("OTEL_TRACES_SAMPLER=bogus", "OTEL_EXPORTER_OTLP_COMPRESSION=zip"),
-        *("OTEL_EXPORTER_OTLP_HEADERS=geheim", "OTEL_TRACES_EXPORTER=console"),
-    ],
-)
-def test_an_invalid_variable_is_refused_in_one_line_without_its_value(
-    monkeypatch: pytest.MonkeyPatch, variable: str
+def test_an_invalid_variable_is_logged_but_no_header_of_the_collector(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv(*variable.split("="))
-    with pytest.raises(SettingError, match=r"^trace-endpoint: a variable of [^\n]*$") as refusal:
-        check_tracing(Settings(trace_endpoint="http://127.0.0.1:1/v1/traces"))
-    assert "geheim" not in str(refusal.value)
-
-
-def test_the_environment_turns_traces_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "none")
-    settings = Settings(trace_endpoint="http://127.0.0.1:1/v1/traces")
-    check_tracing(settings)
-    assert observers_of(settings, None) == []
-
-
-@pytest.mark.parametrize("endpoint", ["collector:4318", "ftp://x", "http://"])
-def test_an_unsupported_endpoint_is_refused(endpoint: str) -> None:
-    with pytest.raises(SettingError, match="trace-endpoint: expected an address such as http"):
-        Settings(trace_endpoint=endpoint).check()
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "bogus")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "geheim")
+    Tracing("http://127.0.0.1:1/v1/traces", __version__).close()
+    assert "recognize sampler bogus" in caplog.text
+    assert "geheim" not in caplog.text
 
 
 @pytest.mark.parametrize("missing", ["opentelemetry", "opentelemetry.exporter.otlp.proto.http"])

@@ -41,6 +41,8 @@ class Tracing:
     """Makes spans of this ``version`` and sends them to the collector at ``endpoint``."""
 
     def __init__(self, endpoint: str, version: str) -> None:
+        # Its warning about an invalid header has the value, which may be a key of the collector.
+        logging.getLogger("opentelemetry.util.re").setLevel(logging.CRITICAL)
         ours = Resource.create({"service.name": "petstore", "service.version": version})
         resource = ours.merge(OTELResourceDetector().detect())  # the environment wins
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)

@@ -2,14 +2,11 @@
 
 import asyncio
 import os
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from petstore.app import check_tracing, is_tracing
 from petstore.backends import has_file, require_secret, secret_file_of, store_at
 from petstore.clock import SECOND
 from petstore.databases.sqlite_connection import why_read_only
@@ -48,8 +45,6 @@ def _checks(settings: Settings) -> Iterator[tuple[str, Callable[[], str | None]]
         from petstore.limits.redis import check_redis
 
         yield "redis", lambda: asyncio.run(check_redis(settings.redis))
-    if is_tracing(settings):
-        yield "traces", partial(_check_traces, settings)
 
 
 def _check_database(database: str) -> str:
@@ -73,14 +68,3 @@ def _check_secret_file(settings: Settings) -> None:
     secret_file_of(settings)
     with suppress(PetstoreError, OSError):  # the check of the database says why
         require_secret(settings)
-
-
-def _check_traces(settings: Settings) -> None:
-    check_tracing(settings)
-    url = urlsplit(settings.trace_endpoint or "")
-    address = str(url.hostname), url.port or (443 if url.scheme == "https" else 80)
-    try:
-        socket.create_connection(address, _TIMEOUT).close()
-    except OSError as error:
-        msg = f"cannot connect to {address[0]} port {address[1]}: {error.strerror or error}"
-        raise OSError(msg) from None

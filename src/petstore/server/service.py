@@ -16,7 +16,7 @@ from typing import TypeAlias
 import uvloop
 
 from petstore import __version__
-from petstore.app import check_tracing, create_registry, open_log, serve_settings
+from petstore.app import create_registry, open_log, serve_settings
 from petstore.backends import database_of, migrate, require_secret, secret_file_of, watched_files
 from petstore.clock import system_clock
 from petstore.databases.sqlite import checkpoint_and_remove_wal
@@ -95,7 +95,6 @@ class Service:
 def prepared_service(settings: Settings) -> Iterator[Service]:
     """Open what a service needs, and migrate its database; close it all when the block ends."""
     settings.check()
-    check_tracing(settings)
     secret_file_of(settings)
     require_room(settings.max_connections)
     with ExitStack() as opened:
