@@ -160,7 +160,7 @@ async def _running(
 
 
 def open_log(settings: Settings) -> RequestLog:
-    rules = LogRules(settings.log_level, settings.log_health_checks, not settings.omit_addresses)
+    rules = LogRules(settings.log_level, not settings.omit_addresses)
     log = RequestLog(
         standard_error(), system_clock, for_person=is_for_person(settings.log_format), rules=rules
     )

@@ -77,10 +77,9 @@ class RequestLine(msgspec.Struct, kw_only=True, gc=False):
 
 @dataclass(frozen=True)
 class LogRules:
-    """Whether to log records below a level, successful health checks and client addresses."""
+    """The lowest level to log, and whether client addresses are logged."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
-    health_checks: bool = False
     addresses: bool = True
 
 
@@ -110,7 +109,6 @@ class RequestLog(logging.Handler):
         self._clock = clock
         self._encode = _encode_for_person if for_person else _encoder.encode_lines
         self._takes_requests = self.level <= logging.INFO
-        self._unlogged = frozenset() if rules.health_checks else _HEALTH_CHECKS
         self._has_addresses = rules.addresses
         self._lines: deque[Line] = deque()
         self._max_backlog = max_backlog
@@ -121,7 +119,7 @@ class RequestLog(logging.Handler):
         self._thread: threading.Thread | None = None
 
     def add(self, line: RequestLine) -> None:
-        if not self._takes_requests or (line.status == _OK and line.route in self._unlogged):
+        if not self._takes_requests or (line.status == _OK and line.route in _HEALTH_CHECKS):
             return
         now = self._clock()
         if now != self._moment[0]:

@@ -87,9 +87,7 @@ SECTIONS = {
     ),
     "Webhooks": ("webhook_network", "secret_file", "no_deliveries"),
     "Processes": ("workers", "shutdown_timeout", "drain_timeout"),
-    "Logs and traces": (
-        *("log_format", "log_level", "log_health_checks", "omit_addresses", "trace_endpoint"),
-    ),
+    "Logs and traces": (*("log_format", "log_level", "omit_addresses", "trace_endpoint"),),
     "Limits of requests": (
         *(
             "anonymous_per_minute",
@@ -160,7 +158,6 @@ class Settings:
     log_level: _LogLevel = _setting(
         "info", "The lowest level to log: debug, info, warning or error. Requests are info."
     )
-    log_health_checks: bool = _flag("Log successful health checks too.")
     omit_addresses: bool = _flag("Leave the addresses of clients out of the request log.")
     public_url: str = _setting(
         "",
