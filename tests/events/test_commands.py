@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -166,7 +167,7 @@ def test_a_kill_of_the_service_loses_no_event(start: StartServer, tmp_path: Path
         assert within(SECONDS, lambda: len(lines("out")) == 1), lines("err")
         assert within(SECONDS, lambda: read_metrics(port)["petstore_long_polls"] == 1)
         os.kill(server.worker, signal.SIGKILL)
-        assert within(SECONDS, lambda: any("Waiting" in line for line in lines("err")))
+        assert within(SECONDS, lambda: any("waiting" in line for line in lines("err")))
         shop.ask("orders", "place", 2)
         assert within(SECONDS, lambda: len(receiver.asked) == 3)
         assert within(SECONDS, lambda: len(lines("err")) == 7), lines("err")
@@ -177,8 +178,5 @@ def test_a_kill_of_the_service_loses_no_event(start: StartServer, tmp_path: Path
     first, *notes = [line for line in lines("err") if "receiver:" not in line]
     secret = Webhook(first.removeprefix("Webhook signing secret: "))
     assert [secret.verify(each.body, each.fields) for each in receiver.asked] == events
-    assert notes == [
-        "Listening for events; Ctrl-C ends it.",
-        "The service does not respond. Waiting for the service.",
-        "The service responds again.",
-    ]
+    assert notes[::2] == ["Listening for events; Ctrl-C ends it.", "The service responds again."]
+    assert re.fullmatch(rf"(no response from|cannot reach) {server.url}.*; waiting for.*", notes[1])

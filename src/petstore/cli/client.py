@@ -199,8 +199,12 @@ def _reported(connect: Callable[[], "Client"], resume_hint: str = "") -> Iterato
 
 def wait_out(seconds: float, error: "PetstoreError | None") -> None:
     if seconds >= _NOTABLE_SECONDS:
-        click.echo(f"{notice_of(error)} Trying again in {ceil(seconds)} s.", err=True)
+        click.echo(f"{reason_of(error)}; trying again in {ceil(seconds)} s", err=True)
     time.sleep(seconds)
+
+
+def reason_of(error: "PetstoreError | None") -> str:
+    return printable(str(error)) if error else "the rate limit of your key is reached"
 
 
 def export_csv(
@@ -311,20 +315,3 @@ def failure_of(error: "PetstoreError", now: Milliseconds) -> CommandFailure:
     if isinstance(error, (UnknownCategory, UnknownPet)):
         return CommandFailure(message, ExitStatus.NOT_FOUND)
     return CommandFailure(message, _EXIT_STATUSES.get(error.status, ExitStatus.FAILED))
-
-
-def notice_of(error: "PetstoreError | None") -> str:
-    """Return why a client waits, in a sentence; without an error, for the limit of its key."""
-    from petstore_client.errors import IdempotencyKeyInUse, KeyBanned, NoResponse, RateLimited
-
-    match error:
-        case KeyBanned():
-            return "The key is banned."
-        case None | RateLimited():
-            return "The limit is reached."
-        case IdempotencyKeyInUse():
-            return "The first try is still under way."
-        case NoResponse():
-            return "The service does not respond."
-        case _:
-            return "The service is not available."

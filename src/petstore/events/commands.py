@@ -15,7 +15,7 @@ from petstore.cli.client import (
     CommandFailure,
     ExitStatus,
     client_of,
-    notice_of,
+    reason_of,
     require_address,
     service_option,
 )
@@ -86,7 +86,7 @@ class OutageNotice:
 
     def wait(self, seconds: float, error: "PetstoreError | None") -> None:
         if not self._is_known:
-            click.echo(f"{notice_of(error)} Waiting for the service.", err=True)
+            click.echo(f"{reason_of(error)}; waiting for the service", err=True)
         self._is_known = True
         self._sleep(seconds)
 
