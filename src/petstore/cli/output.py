@@ -104,30 +104,25 @@ def replacing_text(file: Path, errors: str = "strict") -> Iterator[TextIO]:
 
 
 class Secret(NamedTuple):
-    """A member that is shown only once, as ``note`` says; the ``command`` makes another one."""
+    """A member that is shown only once, as ``note`` says."""
 
     kind: str
     member: str
     note: str
-    command: str
 
 
 def print_secret(secret: Secret, document: dict[str, Any], *, as_json: bool) -> None:
     """Print a note on standard error, and the secret alone on standard output; or only JSON."""
+    if as_json:
+        print_json(document)
+        return
     text: Any = document
     for part in secret.member.split("."):
         text = text[part]
     name = f" ({document['name']})" if "name" in document else ""
-    named = printable(f"{secret.kind} {document['id']}{name}")
-    if not as_json:
-        with suppress(OSError):  # without the note, the secret is as good
-            click.echo(f"{named[0].upper()}{named[1:]}: {secret.note}", err=True)
-    try:
-        print_json(document) if as_json else click.echo(printable(text))
-    except OSError as error:
-        again = f"petstore {secret.command} {document['id']} makes another one"
-        msg = f"cannot write the secret of {named}: {error.strerror}; {again}"
-        raise click.ClickException(msg) from error
+    with suppress(OSError):  # without the note, the secret is as good
+        click.echo(printable(f"{secret.kind} {document['id']}{name}: {secret.note}"), err=True)
+    click.echo(printable(text))
 
 
 def drop_unwritten() -> None:

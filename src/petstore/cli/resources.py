@@ -7,12 +7,9 @@ from petstore.cli.operations import OperationCommand
 from petstore.cli.output import Secret, SectionedGroup
 from petstore.pets.model import STATUSES
 
-_TOKEN = Secret("key", "token", "this token is shown only once.", "keys rotate")
-_SIGNING = Secret("webhook", "secret", "this secret is shown only once.", "webhooks rotate")
-_LINK = Secret(
-    *("person", "invitation.url", "this link sets a password, once, within 72 hours."),
-    "people invite",
-)
+_TOKEN = Secret("Key", "token", "this token is shown only once.")
+_SIGNING = Secret("Webhook", "secret", "this secret is shown only once.")
+_LINK = Secret("Person", "invitation.url", "this link sets a password, once, within 72 hours.")
 _EITHER = """With a key in PETSTORE_KEY that has the scope keys:admin, requests go to the service at
     --url. Without one, the commands work on the database itself.
     """
