@@ -11,7 +11,7 @@ from petstore.backends import has_file, require_secret, secret_file_of, store_at
 from petstore.clock import SECOND
 from petstore.databases.sqlite_connection import why_read_only
 from petstore.errors import PetstoreError
-from petstore.http.server import require_room
+from petstore.http.server import room_for
 from petstore.server.listeners import listen
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
 
@@ -33,7 +33,7 @@ def run_checks(settings: Settings) -> Iterator[tuple[str, bool, str]]:
 
 def _checks(settings: Settings) -> Iterator[tuple[str, Callable[[], str | None]]]:
     yield "settings", settings.check
-    yield "open files", partial(require_room, settings.max_connections)
+    yield "open files", partial(_check_open_files, settings)
     yield "address", lambda: listen(settings.host, settings.port).close()
     if settings.metrics_port:
         yield "metrics", lambda: listen(settings.host, settings.metrics_port).close()
@@ -45,6 +45,10 @@ def _checks(settings: Settings) -> Iterator[tuple[str, Callable[[], str | None]]
         from petstore.limits.redis import check_redis
 
         yield "redis", lambda: asyncio.run(check_redis(settings.redis))
+
+
+def _check_open_files(settings: Settings) -> None:
+    room_for(settings.max_connections)
 
 
 def _check_database(database: str) -> str:

@@ -21,7 +21,7 @@ from petstore.backends import database_of, migrate, require_secret, secret_file_
 from petstore.clock import system_clock
 from petstore.databases.sqlite import checkpoint_and_remove_wal
 from petstore.errors import LostFiles, PetstoreError
-from petstore.http.server import require_room, room_for
+from petstore.http.server import room_for
 from petstore.logs import LogEvent
 from petstore.observability.measured import Metrics, report_attempts, report_backlog
 from petstore.observability.metrics import CONNECTIONS, CONNECTIONS_MAX
@@ -96,7 +96,7 @@ def prepared_service(settings: Settings) -> Iterator[Service]:
     """Open what a service needs, and migrate its database; close it all when the block ends."""
     settings.check()
     secret_file_of(settings)
-    require_room(settings.max_connections)
+    room_for(settings.max_connections)
     with ExitStack() as opened:
         inherited = inherited_listener()
         listener = opened.enter_context(inherited or listen(settings.host, settings.port))
