@@ -182,23 +182,3 @@ def test_every_command_refuses_an_unknown_variable(command: Command) -> None:
             "no such environment variable: PETSTORE_HOST_FILE, PETSTORE_PROT, PETSTORE_XYZZY; see"
             " petstore serve --help"
         )
-
-
-def test_kubernetes_service_variables_are_not_settings(command: Command) -> None:
-    command.make_store()
-    links = {
-        "PETSTORE_PORT": "tcp://10.0.0.1:80",
-        "PETSTORE_SERVICE_HOST": "10.0.0.1",
-        "PETSTORE_SERVICE_PORT": "80",
-        "PETSTORE_SERVICE_PORT_HTTP": "80",
-        "PETSTORE_PORT_80_TCP": "tcp://10.0.0.1:80",
-        "PETSTORE_PORT_80_TCP_PROTO": "tcp",
-        "PETSTORE_PORT_80_TCP_PORT": "80",
-        "PETSTORE_PORT_80_TCP_ADDR": "10.0.0.1",
-        "PETSTORE_METRICS_PORT": "tcp://10.0.0.2:9100",
-        "PETSTORE_REDIS_SERVICE_HOST": "10.0.0.3",
-        "PETSTORE_REDIS_PORT_6379_TCP_ADDR": "10.0.0.3",
-    }
-    rows = [line.split() for line in command("serve", "--check", **links).stdout.splitlines()]
-    assert ["--port", "8000", "default"] in rows
-    assert ["--metrics-port", "0", "default"] in rows

@@ -144,6 +144,7 @@ def test_a_pod_has_no_more_rights_than_it_needs_and_temporary_files_on_a_disk() 
         "capabilities": {"drop": ["ALL"]},
     }
     assert not POD["automountServiceAccountToken"]
+    assert not POD["enableServiceLinks"]  # the variables of the Service would be taken for settings
     (writable,) = (mount for mount in CONTAINER["volumeMounts"] if not mount.get("readOnly"))
     assert writable["mountPath"] == "/tmp"  # noqa: S108
     (volume,) = (each for each in POD["volumes"] if each["name"] == writable["name"])

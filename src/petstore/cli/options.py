@@ -27,13 +27,6 @@ KEY = "PETSTORE_KEY"
 
 _PREFIX = "PETSTORE_"
 _LARGEST_SECRET = 64 * 1024
-# Kubernetes sets these in a pod for each Service that is named petstore or petstore-….
-# https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
-_SERVICE_LINK = re.compile(
-    rf"{_PREFIX}(\w+_)?"
-    r"(SERVICE_(HOST|PORT(_\w+)?)|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
-)
-_LINKED_PORT = re.compile(r"(tcp|udp|sctp)://")
 
 
 def file_variable(variable: str) -> str:
@@ -73,24 +66,12 @@ def _variables_of(command: click.Command) -> Iterator[str]:
 
 
 def refuse_mistyped(ctx: click.Context, command: click.Command) -> None:
-    """Refuse variables named ``PETSTORE_…`` that no part of ``command`` reads.
-
-    Variables that Kubernetes sets for Services are removed from the environment: ``PETSTORE_PORT``
-    can be one of them, and is a setting.
-    """
+    """Refuse variables named ``PETSTORE_…`` that no part of ``command`` reads."""
     known = {*_variables_of(command), KEY, file_variable(KEY)}
-    ours = [name for name in os.environ if name.startswith(_PREFIX)]
-    for name in filter(_is_service_link, ours):
-        del os.environ[name]
-    unknown = sorted(name for name in ours if name in os.environ and name not in known)
+    unknown = sorted(name for name in os.environ if name.startswith(_PREFIX) and name not in known)
     if unknown:
         msg = f"no such environment variable: {', '.join(unknown)}; see petstore serve --help"
         raise click.UsageError(msg, ctx)
-
-
-def _is_service_link(name: str) -> bool:
-    is_port = name.endswith("_PORT") and _LINKED_PORT.match(os.environ[name])
-    return bool(is_port or _SERVICE_LINK.fullmatch(name))
 
 
 class Integer(click.IntRange):
