@@ -206,7 +206,8 @@ _MIN_CONNECTIONS = 100
 def room_for(connections: int) -> int:
     """Raise the limit of open files to what ``connections`` need; return how many it has room for.
 
-    With too few, ``OSError``: at the limit new clients wait, so a few that never read their responses could keep all out.
+    With too few, it raises ``OSError``. At the limit new clients wait; so a few that never read
+    their responses could keep all out.
     """
     needed = connections + _OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
