@@ -3,15 +3,11 @@
 import asyncio
 import gzip
 from collections.abc import Callable
-from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 import zstandard
 
-from petstore.clock import utc
 from petstore.databases.sqlite import SqliteStore
 from petstore.errors import NotFound
 from petstore.http.messages import Request, Response
@@ -230,53 +226,11 @@ async def test_a_draining_process_is_alive_but_not_ready_and_closes_each_connect
             assert response.json() == {"status": "stopping"}
 
 
-# What crawlers and security researchers find at the usual addresses
-
-
-PUBLIC_URL = "https://api.example.com/shop"
-CONTACTS = ("mailto:security@example.com", "https://example.com/report")
-ROBOTS, SECURITY = "/robots.txt", "/.well-known/security.txt"
-
-
-def contacts_of(response: httpx.Response) -> dict[str, list[str]]:
-    """Return the fields of a security.txt."""
-    assert response.status_code == 200
+async def test_crawlers_are_disallowed(service: Service) -> None:
+    response = await service.request("GET", "/robots.txt")
     assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
-    found: dict[str, list[str]] = {}
-    for line in response.text.splitlines():
-        name, _, value = line.partition(": ")
-        found.setdefault(name, []).append(value)
-    return found
-
-
-async def test_crawlers_are_disallowed_and_without_a_contact_there_is_no_security_txt(
-    service: Service,
-) -> None:
-    response = await service.request("GET", ROBOTS)
-    assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert response.headers["Cache-Control"] == "public, max-age=86400"
     assert response.text.splitlines() == [
         *("User-agent: *", "Allow: /v1/openapi.json", "Disallow: /v1/", "Disallow: /console/")
     ]
-    message = assert_error(await service.request("GET", SECURITY), 404, "not_found")
-    assert "--security-contact" in message
-
-
-async def test_security_txt_has_every_contact_and_its_own_url_and_expires_in_half_a_year(
-    database: Path,
-) -> None:
-    async with running_service(database, security_contact=CONTACTS) as service:
-        # It does not name a URL from the Host header.
-        assert "Canonical" not in contacts_of(await service.request("GET", SECURITY))
-    named: dict[str, Any] = {"public_url": PUBLIC_URL, "security_contact": CONTACTS}
-    async with running_service(database, **named) as service:
-        for _ in range(2):
-            found = contacts_of(await service.request("GET", SECURITY))
-            assert found["Contact"] == list(CONTACTS)
-            assert found["Canonical"] == [f"{PUBLIC_URL}{SECURITY}"]
-            left = datetime.fromisoformat(found["Expires"][0]) - utc(service.clock())
-            assert timedelta(days=179) < left <= timedelta(days=180)
-            service.clock.advance(1000 * 86400)
-        for path in (ROBOTS, SECURITY):
-            response = await service.request("GET", path)
-            assert response.headers["Cache-Control"] == "public, max-age=86400"
-            assert_error(await service.request("POST", path), 405, "method_not_allowed")
+    assert_error(await service.request("POST", "/robots.txt"), 405, "method_not_allowed")

@@ -1,13 +1,11 @@
 """The pages that need no key: the documentation that ``make docs`` wrote, and others."""
 
 import gzip
-from collections.abc import Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 
 import msgspec
 
-from petstore.clock import DAY, Clock, rfc3339
 from petstore.coalescing import SingleFlight
 from petstore.databases.contract import Store
 from petstore.errors import NotFound
@@ -119,36 +117,13 @@ async def _redirect(location: str, _: Request) -> Response:
     return Response(307, b"", [f"location: {location}".encode()])
 
 
-_CONTACTS = "/.well-known/security.txt"
 _ROBOTS = f"User-agent: *\nAllow: {BASE}/openapi.json\nDisallow: {BASE}/\nDisallow: /console/\n"
-# RFC 9116 section 2.5.5 recommends less than a year.
-_CONTACTS_VALID = 180 * DAY
 
 
-def well_known_pages(
-    public_url: str, security_contacts: Sequence[str], clock: Clock
-) -> dict[str, PublicPage]:
-    """Return ``robots.txt`` (RFC 9309) and ``security.txt`` (RFC 9116) by their paths."""
-
-    async def robots(_: Request) -> Response:
-        return _text(_ROBOTS)
-
-    async def contacts(_: Request) -> Response:
-        if not security_contacts:
-            msg = "no contact for security reports; the operator names one (--security-contact)"
-            raise NotFound(msg)
-        lines = [f"Contact: {contact}" for contact in security_contacts]
-        lines.append(f"Expires: {rfc3339((clock() + _CONTACTS_VALID) // DAY * DAY)}")
-        if public_url:
-            lines.append(f"Canonical: {public_url}{_CONTACTS}")
-        return _text("".join(f"{line}\n" for line in lines))
-
-    return {"/robots.txt": robots, _CONTACTS: contacts}
-
-
-def _text(text: str) -> Response:
+async def robots(_: Request) -> Response:
+    """Tell crawlers what they may read (RFC 9309)."""
     lines = [b"content-type: text/plain; charset=utf-8", b"cache-control: public, max-age=86400"]
-    return Response(200, text.encode("ascii"), lines)
+    return Response(200, _ROBOTS.encode("ascii"), lines)
 
 
 class HealthPages:
