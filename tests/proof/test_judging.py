@@ -1,12 +1,7 @@
-"""The judges notice every difference between the store and what clients were told."""
+"""The judge notices every difference between the store and what clients were told."""
 
-from typing import Any
-
-import msgspec
 import pytest
 
-from petstore.webhooks.signing import signed_headers
-from proof.experiments.lists import GONE, Shelf
 from proof.ledger import (
     REFUSED,
     KnownOrder,
@@ -16,20 +11,11 @@ from proof.ledger import (
     StoredOrder,
     StoredPet,
 )
-from proof.receiver import Received
-from proof.webhooks import wrong_deliveries
-from support.receivers import Request
 
 REX = StoredPet(1, "rex", 7, "pending")
 LOST = StoredPet(3, "lost", 9, "available")
 ORDER = StoredOrder(5, "order", 1, "placed", 40)
 BOUGHT = StoredOrder(6, "lost", 3, "delivered")
-SECRET = b"s" * 32
-FEED = [
-    {"id": f"evt_{number}", "resource": f"pet/{number % 2}", "sequence": number}
-    for number in range(1, 5)
-]
-FIRST, SECOND, THIRD, FOURTH = FEED
 
 
 def contradictions(pets: list[StoredPet], orders: list[StoredOrder]) -> str:
@@ -72,52 +58,3 @@ def test_a_store_that_differs_from_the_responses_is_a_contradiction(
 ) -> None:
     found = contradictions(pets, orders)
     assert said in found if said else not found
-
-
-def page(**names: int) -> list[dict[str, Any]]:
-    return [{"id": int(key[1:]), "name": f"Bella {number}"} for key, number in names.items()]
-
-
-@pytest.mark.parametrize(
-    ("shown", "stale"),
-    [
-        (page(_1=5, _2=7), []),
-        (page(_1=4, _2=7), [1]),
-        (page(_1=5), [2]),
-        (page(_1=5, _2=7, _3=2), [3]),
-        (page(_1=5, _2=7, _4=1), [4]),
-    ],
-)
-def test_a_page_with_less_than_was_acknowledged_is_stale(
-    shown: list[dict[str, Any]], stale: list[int]
-) -> None:
-    shelf = Shelf(1)
-    shelf.leaving = {3, 4}
-    assert shelf.stale({1: 5, 2: 7, 3: GONE, 4: 2}, shown) == stale
-
-
-def delivery(event: dict[str, Any], *, is_accepted: bool = True) -> Received:
-    body = msgspec.json.encode(event)
-    return Received(signed_headers(event["id"], 1, body, [SECRET]), body, is_accepted)
-
-
-@pytest.mark.parametrize(
-    ("received", "said"),
-    [
-        ([*map(delivery, (SECOND, FIRST, FIRST, THIRD, FIRST, FOURTH, SECOND))], ""),
-        ([delivery(THIRD, is_accepted=False), delivery(FIRST), delivery(THIRD)], ""),
-        ([delivery(THIRD), delivery(FIRST)], "pet/1: event 1 arrived after event 3"),
-        (
-            [delivery(FIRST)._replace(headers=delivery(SECOND).headers)],
-            "the delivery of evt_2 is not verified: ",
-        ),
-        ([delivery(FIRST | {"sequence": 9})], "evt_1 arrived as {'id': 'evt_1', "),
-    ],
-    ids=["in order", "again after a refusal", "out of order", "wrong signature", "not in the feed"],
-)
-def test_a_wrong_delivery_is_reported(received: list[Received], said: str) -> None:
-    def verify(one: Received) -> dict[str, Any]:
-        return Request("", one.headers, one.body).verified(SECRET)
-
-    found = "; ".join(wrong_deliveries(verify, received, FEED))
-    assert found.startswith(said) if said else not found

@@ -10,16 +10,9 @@ import msgspec
 import pytest
 
 from proof.__main__ import main
-from proof.experiment import Experiment, Skipped, Trial, conduct
 from proof.experiments import EXPERIMENTS
 from proof.faulty_disk import FaultyDisk
 from proof.report import REPORT, RESULTS, Outcome, Results, one_line, report
-
-
-@pytest.fixture
-def trial(tmp_path: Path) -> Trial:
-    """A trial without any time: what must be done once is done once."""
-    return Trial(0, Random(1), tmp_path)  # noqa: S311 - what is drawn is no secret
 
 
 def test_after_a_kill_the_store_matches_the_responses_and_one_kill_is_too_few(
@@ -46,10 +39,10 @@ class Unlucky(Random):
         return 0.99
 
 
-def test_a_power_cut_leaves_what_was_confirmed(trial: Trial) -> None:
-    disk = FaultyDisk(trial.folder, trial.folder / "store", keeps_synced=True)
+def test_a_power_cut_leaves_what_was_confirmed(tmp_path: Path) -> None:
+    disk = FaultyDisk(tmp_path, tmp_path / "store", keeps_synced=True)
     program = "import os; os.write(1, b'safe'); os.fsync(1); os.write(1, b' or not')"
-    confirmed, fresh = trial.folder / "store.db", trial.folder / "store.db-new"
+    confirmed, fresh = tmp_path / "store.db", tmp_path / "store.db-new"
     with confirmed.open("wb") as file:
         command = [sys.executable, "-c", program]
         subprocess.run(command, env={**os.environ, **disk.env}, stdout=file, check=True)
@@ -57,23 +50,6 @@ def test_a_power_cut_leaves_what_was_confirmed(trial: Trial) -> None:
     assert confirmed.read_bytes() == b"safe or not"
     assert disk.cut_power(Unlucky()) == 1
     assert (confirmed.read_bytes(), fresh.exists()) == (b"safe", False)
-
-
-@pytest.mark.parametrize(
-    ("error", "broken", "skipped"),
-    [
-        (ValueError("it fell"), ["the experiment failed: ValueError: it fell"], []),
-        (Skipped("needs a second moon"), [], ["needs a second moon"]),
-    ],
-)
-def test_an_experiment_that_fails_breaks_its_promise_and_one_that_cannot_run_is_skipped(
-    trial: Trial, error: Exception, broken: list[str], skipped: list[str]
-) -> None:
-    def fail(_: Trial) -> None:
-        raise error
-
-    conduct(Experiment("shaky", "It holds.", "By standing.", fail), trial)
-    assert (trial.broken, trial.skipped) == (broken, skipped)
 
 
 @pytest.mark.parametrize(
