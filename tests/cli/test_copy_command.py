@@ -12,7 +12,7 @@ from click.testing import Result
 from petstore.databases.contract import Row, Store
 from petstore.databases.sqlite import SqliteStore
 from petstore.databases.store_copies import COPIED, copy_store
-from petstore.errors import InternalError, Unavailable
+from petstore.errors import InternalError
 from petstore.events.store import Change
 from petstore.orders.store import cancel_order
 from petstore.pets.model import NewPet
@@ -133,18 +133,6 @@ def test_a_row_that_the_target_cannot_store_leaves_it_empty(
     query(full, sql)
     assert reason in refused(full, postgres_url)
     assert only_the_revision(contents(postgres_url))
-
-
-def test_a_lost_connection_leaves_the_target_empty(
-    full: str, postgres: PostgresServer, postgres_url: str
-) -> None:
-    def cut(_: int, __: int) -> None:
-        postgres.cut_connections()
-
-    with pytest.raises(Unavailable, match="PostgreSQL: "):
-        asyncio.run(copy_store(sqlite_path(full), postgres_url, cut))
-    assert only_the_revision(contents(postgres_url))
-    assert copy(full, postgres_url).exit_code == 0
 
 
 def test_a_copy_that_differs_from_its_source_is_rolled_back(

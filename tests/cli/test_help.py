@@ -1,6 +1,5 @@
 """Help, which is quick, and JSON: there for every command. Shells complete commands."""
 
-import os
 import re
 import subprocess
 import sys
@@ -121,26 +120,3 @@ def test_commands_options_and_choices_are_completed_despite_wrong_variables(
     assert completed(words) == expected
     wrong = {"PETSTORE_KEY_FILE": "/none", "PETSTORE_NO_SUCH_SETTING": "1"}
     assert completed(words, **wrong) == expected
-
-
-def test_bash_completes_a_command_after_the_documented_line(tmp_path: Path) -> None:
-    page = Path(__file__).parents[2] / "docs/client.md"
-    found = re.search(
-        r"^.*_PETSTORE_COMPLETE=bash_source petstore.*$", page.read_text(), re.MULTILINE
-    )
-    assert found
-    script = (
-        f"{found[0]}\n"
-        "COMP_WORDS=(petstore orders pl); COMP_CWORD=2; _petstore_completion petstore\n"
-        'echo "${COMPREPLY[@]}"\n'
-    )
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    ran = subprocess.run(
-        ["bash", "--norc", "-c", script],  # noqa: S607 - the bash of this machine
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert ran.stdout == "place\n"

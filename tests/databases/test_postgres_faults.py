@@ -130,24 +130,6 @@ async def test_a_connection_is_in_use_until_its_change_is_made_and_the_last_is_u
     assert next_ones == [last, last]
 
 
-@pytest.mark.parametrize("end", [PostgresServer.stop, PostgresServer.kill])
-async def test_without_a_server_requests_are_refused_until_it_is_back(
-    own_server: PostgresServer, own_url: str, end: Callable[[PostgresServer], None]
-) -> None:
-    async with open_store(own_url) as store, open_store(own_url) as never_connected:
-        await asyncio.gather(*(store.write(create_pet(BELLA)) for _ in range(10)))
-        end(own_server)
-        for each in 2 * (store, never_connected):
-            for refused in (each.write(create_pet(BELLA)), count_pets(each), each.check()):
-                with pytest.raises(Unavailable):
-                    await refused
-        own_server.start()
-        await store.check()
-        assert await count_pets(store) == 10
-        for each in (store, never_connected):
-            await each.write(create_pet(BELLA))
-
-
 async def test_while_the_server_hangs_requests_are_refused_and_a_store_closes(
     own_server: PostgresServer, own_url: str
 ) -> None:

@@ -33,7 +33,6 @@ def refusal(data: bytes) -> tuple[int, str]:
 
 REQUEST_LINE = "the request line: expected a method, a target and HTTP/1.1"
 TOO_LARGE = "the head: expected at most 16384 bytes"
-FRAMING = "the body: expected a Content-Length, or chunks as the last transfer coding"
 
 
 @pytest.mark.parametrize(
@@ -41,38 +40,14 @@ FRAMING = "the body: expected a Content-Length, or chunks as the last transfer c
     [
         (b"GET / HTTP/1.1\r\nX: ".ljust(16_385, b"y"), 431, TOO_LARGE),
         (b"GET / HTTP/1.1\r\nX: ".ljust(16_381, b"y") + b"\r\n\r\n", 431, TOO_LARGE),
-        (
-            b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 101 + b"\r\n",
-            431,
-            "the head: expected at most 100 fields",
-        ),
-        (
-            b"GET /" + b"y" * 8_192 + b" HTTP/1.1\r\n\r\n",
-            414,
-            "the target: expected at most 8192 bytes",
-        ),
         (b"GET /" + b"y" * MAX_HEAD, 414, "the target: expected at most 8192 bytes"),
         (b"GET /".ljust(8_183, b"y") + b" HTTP/1.1\r\nX:".ljust(MAX_HEAD), 431, TOO_LARGE),
-        (b"GET /a?b#c HTTP/1.1\r\n\r\n", 400, "the target: expected no fragment"),
         (b"GET /\nHost: a", 400, "the head: expected lines that end with CR LF"),
-        (b"GET / FTP/1.1\r\n\r\n", 400, REQUEST_LINE),
         (b"<", 400, REQUEST_LINE),
         (b"\r\r\n", 400, REQUEST_LINE),
         (b"\r\n\nGET", 400, REQUEST_LINE),
         (b"\nGET", 400, REQUEST_LINE),
-        (
-            b"FETCH / HTTP/1.1\r\n\r\n",
-            501,
-            "the method: expected one of HTTP, such as GET",
-        ),
-        (b"GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400, "the head: expected an HTTP/1.1 request; "),
         (b"GET x:// HTTP/1.1\r\n\r\n", 400, "the target: expected a path or a URL"),
-        (CHUNKED.replace(b"1.1", b"1.0") + b"\r\n", 400, FRAMING),
-        (
-            CHUNKED.replace(b"chunked", b"gzip, chunked") + b"\r\n",
-            501,
-            "Transfer-Encoding: expected only chunked",
-        ),
         (
             CHUNKED + b"Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 1\r\n\r\n",
             400,

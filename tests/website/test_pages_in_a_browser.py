@@ -14,7 +14,6 @@ from support.process import ServerProcess
 from support.waiting import within
 
 PHONE: ViewportSize = {"width": 390, "height": 844}
-DESK: ViewportSize = {"width": 1280, "height": 720}
 LARGEST = 500_000
 """The most bytes that a first visit may bring."""
 
@@ -154,17 +153,6 @@ def test_the_sidebar_lists_every_operation_and_the_footer_the_version_and_change
     expect(page.locator("h1")).to_contain_text("Changelog")
 
 
-def test_dark_mode_follows_the_system_and_can_be_switched(page: Page) -> None:
-    page.emulate_media(color_scheme="dark")
-    page.reload()
-    body = page.locator("body")
-    expect(body).to_have_attribute("data-md-color-scheme", "slate")
-    page.locator("label[title='Switch to light mode']").click()
-    expect(body).to_have_attribute("data-md-color-scheme", "default")
-    page.reload()
-    assert body.get_attribute("data-md-color-scheme") == "default"
-
-
 def test_the_first_keyboard_focus_is_visible_and_skips_to_the_content(page: Page) -> None:
     page.keyboard.press("Tab")
     focused = page.locator(":focus")
@@ -179,22 +167,7 @@ def test_every_page_fits_the_width_of_a_phone(page: Page, server: ServerProcess)
     for path in ("", "operations/createWebhook", "errors", "settings", "architecture", "limits"):
         page.goto(f"{server.url}/docs/{path}")
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], path
-    page.set_viewport_size(DESK)
-
-
-@pytest.mark.parametrize(("path", "size"), [("limits", DESK), ("operations/nothing", PHONE)])
-def test_the_header_has_the_paw_and_leads_to_the_console(
-    page: Page, server: ServerProcess, path: str, size: ViewportSize
-) -> None:
-    page.set_viewport_size(size)
-    page.goto(f"{server.url}/docs/{path}")
-    paw = page.locator("header .md-logo img")
-    expect(paw).to_be_visible()
-    assert paw.evaluate("paw => paw.naturalWidth") > 0
-    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-    page.locator("header").get_by_role("link", name="Console").click()
-    expect(page).to_have_url(re.compile(f"{server.url}/console"))
-    page.set_viewport_size(DESK)
+    page.set_viewport_size({"width": 1280, "height": 720})
 
 
 def test_an_address_without_a_page_leads_to_the_start(page: Page, server: ServerProcess) -> None:
