@@ -288,7 +288,7 @@ class OperationCommand(click.Command):
         if as_json and as_csv:
             msg = "--json and --csv cannot be used together"
             raise click.UsageError(msg)
-        rows, cursor = _read(listed, **asked)
+        rows, has_more = _read(listed, **asked)
         if as_json:
             print_json(rows)
         elif as_csv:
@@ -296,8 +296,8 @@ class OperationCommand(click.Command):
             print_csv(item.__struct_encode_fields__, rows)
         else:
             print_table(rows, self._columns)
-        if cursor is not None:
-            click.echo(f"(there are more: see --all, --limit, or --cursor {cursor})", err=True)
+        if has_more:
+            click.echo("(there are more: see --all and --limit)", err=True)
 
     def _print(self, document: Any, *, as_json: bool) -> None:
         if isinstance(document, list):  # a pet comes in a list of one
@@ -317,35 +317,26 @@ def _list_options(command: Command) -> Command:
         help=f"Maximum number of results. [default: {_DEFAULT_LIMIT}]",
     )
     is_all = click.option("--all", "is_all", is_flag=True, help="Fetch all pages.")
-    cursor = click.option("--cursor", type=TEXT, help="Start where an earlier list has ended.")
     as_csv = click.option(
         "--csv", "as_csv", is_flag=True, help="Print CSV that is safe in a spreadsheet."
     )
-    return limit(is_all(cursor(as_csv(command))))
+    return limit(is_all(as_csv(command)))
 
 
 def _read(
-    listed: Callable[..., "Listed[Any]"], *, limit: int | None, is_all: bool, cursor: str | None
-) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the rows that are wanted, and the cursor of those after them."""
+    listed: Callable[..., "Listed[Any]"], *, limit: int | None, is_all: bool
+) -> tuple[list[dict[str, Any]], bool]:
+    """Return the rows that are wanted, and whether there are more."""
     if is_all and limit is not None:
         msg = "--limit and --all cannot be used together"
         raise click.UsageError(msg)
     rows: list[dict[str, Any]] = []
-    if is_all:
-        for page in listed(limit=MAX_PAGE, cursor=cursor).pages():
-            rows += page.response.json()
-        return rows, None
-    # A page may be short, even empty, and not the last. The next one is as large as what is left,
-    # so that its cursor is where this list ends.
-    wanted = limit or _DEFAULT_LIMIT
-    while wanted > len(rows):
-        page = next(listed(limit=wanted - len(rows), cursor=cursor).pages())
+    size = MAX_PAGE if is_all else limit or _DEFAULT_LIMIT
+    for page in listed(limit=size).pages():  # a page may be short, even empty, and not the last
         rows += page.response.json()
-        cursor = page.cursor
-        if cursor is None:
-            break
-    return rows, cursor
+        if len(rows) >= size and not is_all:
+            return rows[:size], page.cursor is not None or len(rows) > size
+    return rows, False
 
 
 def find_category(client: "Client", value: int | str, option: str = "--category") -> int:
