@@ -39,7 +39,7 @@ async def test_a_missing_database_stops_the_start(database: Path) -> None:
 async def test_old_rows_and_buyers_are_deleted_and_owners_of_keys_told_in_the_background(
     database: Path,
 ) -> None:
-    async with running_service(database, event_days=8, history_days=31, buyer_days=30) as service:
+    async with running_service(database, event_days=8, buyer_days=30) as service:
         await service.issue(expires_in=3600)
         services = service.app.services
         tasks = periodic_tasks_of(service.settings, services, BodyReader(1024, 1))
@@ -54,7 +54,7 @@ async def test_old_rows_and_buyers_are_deleted_and_owners_of_keys_told_in_the_ba
             await services.store.write(do(order, service.clock() - days * DAY))
         event = "INSERT INTO events (id, at, type, resource, data, actor)"
         event += " VALUES (?1, ?2, '', '', '', '')"
-        for days in (32, 31, 9, 8):
+        for days in (731, 730, 9, 8):
             await services.store.write(do("INSERT INTO usage VALUES (1, ?1, 5)", today - days))
             moment = service.clock() - days * DAY
             await services.store.write(do(event, f"evt_{days}", moment))
@@ -67,7 +67,7 @@ async def test_old_rows_and_buyers_are_deleted_and_owners_of_keys_told_in_the_ba
             Statement("SELECT id FROM orders WHERE buyer IS NOT NULL")
         )
         told = await services.store.read(Statement("SELECT type FROM events WHERE key_id > 0"))
-    assert used == [(today - 31,), (today - 9,), (today - 8,)]
+    assert used == [(today - 730,), (today - 9,), (today - 8,)]
     assert events == [("evt_8",)]
     assert buyers == [(1,)]
     assert told == [("key.expiring",)]

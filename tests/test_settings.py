@@ -44,10 +44,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"shutdown_timeout": 5, "drain_timeout": 3.5},
         "drain-timeout: expected at most --shutdown-timeout less",
     ),
-    *(
-        ({"history_days": days}, "history-days: expected 0 or at least 31; GET /v1/usage")
-        for days in (1, 30)
-    ),
 ]
 
 
@@ -72,8 +68,6 @@ def test_a_currency_that_is_no_code_is_refused(currency: str) -> None:
         {"database": "postgres:///store"},
         {"workers": 2, "redis": "redis://localhost"},
         {"shutdown_timeout": 5, "drain_timeout": 3},
-        {"history_days": 0},
-        {"history_days": 31},
         *(
             {"public_url": url}
             for url in (

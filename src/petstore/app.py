@@ -116,7 +116,6 @@ def periodic_tasks_of(
     days: RetentionDays = {
         "event_days": settings.event_days,
         "admin_event_days": max(settings.event_days, settings.admin_event_days),
-        "history_days": settings.history_days,
     }
     return [
         *([publishing(store)] if is_postgres(settings.database) else []),

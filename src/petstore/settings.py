@@ -19,7 +19,6 @@ _LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 
 T = TypeVar("T")
 
-_DAYS_SHOWN = 30
 _POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 _HTTP = re.compile(r"https?://[^/?#\s]")
 _CURRENCY = re.compile("[A-Z]{3}")
@@ -81,7 +80,7 @@ SECTIONS = {
     "Store": (
         *("database", "redis", "database_connections", "database_timeout"),
         *("environment", "strict_categories", "reservation_minutes"),
-        *("currency", "time_zone", "buyer_days", "event_days", "admin_event_days", "history_days"),
+        *("currency", "time_zone", "buyer_days", "event_days", "admin_event_days"),
     ),
     "Webhooks": ("webhook_network", "secret_file", "no_deliveries"),
     "Processes": ("workers", "shutdown_timeout", "drain_timeout"),
@@ -204,9 +203,6 @@ class Settings:
     event_days: int = _setting(30, "How many days events are kept.", ge=7, le=3650)
     admin_event_days: int = _setting(
         730, "How many days events about keys and people are kept, if longer.", ge=7, le=3650
-    )
-    history_days: int = _setting(
-        730, "How many days ended tokens and daily usage are kept; 0 is forever.", ge=0, le=36_500
     )
     anonymous_per_minute: int = _setting(
         300, "Requests a minute from one address without a valid key.", ge=1, le=2**31 - 2
@@ -350,10 +346,6 @@ class Settings:
         _require(
             self.drain_timeout <= self.shutdown_timeout - 2,
             "drain-timeout: expected at most --shutdown-timeout less 2",
-        )
-        _require(
-            not 0 < self.history_days <= _DAYS_SHOWN,
-            "history-days: expected 0 or at least 31; GET /v1/usage shows 30 days",
         )
         _require(
             _CURRENCY.fullmatch(self.currency),

@@ -142,39 +142,27 @@ async def test_events_of_keys_are_kept_for_the_days_of_their_own_setting(
     assert await store.read(Statement("SELECT * FROM feed_start")) == [(1, 4)]
 
 
-async def test_usage_and_tokens_that_ended_are_kept_for_the_days_of_the_setting(
+async def test_usage_and_tokens_that_ended_are_kept_for_two_years_and_orders_and_pets_always(
     store: Store, clock: ManualClock, key: Caller
 ) -> None:
-    today = NOW // DAY + 100
-    await store.write(used(key, today - 3 * BATCH // 2, today + 1))
+    today = NOW // DAY + 730
+    await store.write(used(key, today - 729 - 3 * BATCH // 2, today + 1))
     grace = await store.write(rotate_key(key.id, 0, ME.at(NOW)))
-    await store.write(rotate_key(key.id, 100 * DAY, ME.at(NOW)))
-    clock.now = NOW + 100 * DAY
-    await pruned(store, clock, history_days=100)
-    assert await column(store, "usage", "day") == list(range(today - 100, today + 1))
+    await store.write(rotate_key(key.id, 730 * DAY, ME.at(NOW)))
+    await store.write(create_pets(PETS))
+    delivered = "INSERT INTO orders (pet_id, status, placed_at) VALUES (1, 'delivered', ?1)"
+    await store.write(do(delivered, NOW))
+    clock.now = NOW + 730 * DAY
+    await pruned(store, clock)
+    assert await column(store, "usage", "day") == list(range(today - 730, today + 1))
     assert len(await column(store, "api_key_tokens", "digest")) == 3
-    clock.now = NOW + 100 * DAY + 1
-    await pruned(store, clock, history_days=100)
+    clock.now = NOW + 730 * DAY + 1
+    await pruned(store, clock)
     ends = await store.read(Statement("SELECT expires_at FROM api_key_tokens"))
-    assert sorted(ends, key=str) == [(NOW + 100 * DAY,), (None,)]
-    clock.now = NOW + 100 * DAY - 1
+    assert sorted(ends, key=str) == [(NOW + 730 * DAY,), (None,)]
+    clock.now = NOW + 730 * DAY - 1
     ring = ApiKeyCache(store, clock, "production")
     assert await ring.find(grace.token.encode()) is not None
-
-
-async def test_with_0_days_histories_are_kept_forever_and_orders_and_pets_always(
-    store: Store, clock: ManualClock, key: Caller
-) -> None:
-    await store.write(used(key, 0, 3))
-    await store.write(rotate_key(key.id, 0, ME.at(NOW)))
-    await store.write(create_pets(PETS))
-    await store.write(
-        do("INSERT INTO orders (pet_id, status, placed_at) VALUES (1, 'delivered', ?1)", NOW)
-    )
-    clock.now += 36_500 * DAY
-    await pruned(store, clock, history_days=0)
-    assert await column(store, "usage", "day") == [0, 1, 2]
-    assert len(await column(store, "api_key_tokens", "digest")) == 2
     assert len(await column(store, "pets", "id")) == len(PETS)
     assert len(await column(store, "orders", "id")) == 1
 

@@ -8,7 +8,6 @@ from petstore.settings import Settings
 DAYS_KEPT: RetentionDays = {
     "event_days": Settings().event_days,
     "admin_event_days": Settings().admin_event_days,
-    "history_days": Settings().history_days,
 }
 """What the defaults of the settings say."""
 

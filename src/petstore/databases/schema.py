@@ -8,10 +8,11 @@ from petstore.clock import DAY, HOUR, MINUTE, Clock, Milliseconds
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.periodic_tasks import PeriodicTask
 
-RetentionSetting: TypeAlias = Literal["event_days", "admin_event_days", "history_days"]
-"""A setting for how many days rows are kept; 0 is forever."""
+RetentionSetting: TypeAlias = Literal["event_days", "admin_event_days"]
+"""A setting for how many days rows are kept."""
 
 IDEMPOTENCY_RECORDS_KEPT: Milliseconds = DAY  # how long a retry gets the recorded response
+HISTORY_KEPT: Milliseconds = 730 * DAY  # ended tokens, and the usage of each day
 IMPORTS_KEPT: Milliseconds = 7 * DAY
 """How long an import is kept after it was last run, undone or changed."""
 
@@ -55,13 +56,13 @@ TABLES = (
     Table("callers", ("id",)),
     Table("api_keys", ("id",), ids_of="callers"),
     Table("people", ("id",), ids_of="callers"),
-    Table("api_key_tokens", ("digest",), "expires_at", "history_days"),
+    Table("api_key_tokens", ("digest",), "expires_at", HISTORY_KEPT),
     Table("api_key_revision", ("one",)),
     Table("webhooks", ("id",)),
     # Pending ones are deleted too: their events are not kept for longer.
     Table("webhook_deliveries", ("id",), "created_at", "event_days", in_order=True),
     Table("rate_limits", ("key_id",)),
-    Table("usage", ("key_id", "day"), "day", "history_days", DAY),
+    Table("usage", ("key_id", "day"), "day", HISTORY_KEPT, DAY),
     Table(
         "idempotency_records", ("key_id", "idempotency_key"), "kept_at", IDEMPOTENCY_RECORDS_KEPT
     ),
