@@ -19,8 +19,6 @@ from petstore.databases.contract import Duplicate, Statement, Store, Unit
 from petstore.databases.sqlite import SqliteStore
 from petstore.databases.sqlite_files import database_bytes
 from petstore.errors import NotFound, Unavailable
-from petstore.events.model import NewEvent
-from petstore.events.store import record
 from petstore.observability import metrics
 from petstore.observability.hooks import End, observed_store, watch
 from petstore.observability.measured import (
@@ -87,16 +85,6 @@ async def test_requests_queries_and_events_are_counted_by_name(
     assert 0 < samples[queries % ("sum", "select_pet")] < 60  # seconds
     assert samples["petstore_transaction_duration_seconds_count"] >= 1
     assert samples["petstore_database_errors_total"] == 0
-    written = {each: count for each, count in samples.items() if "events_written" in each}
-    assert written == {
-        f'petstore_events_written_total{{type="{kind}"}}': count
-        for kind, count in {
-            "key.created": 1,
-            "pet.created": 2,
-            "order.placed": 1,
-            "pet.updated": 1,
-        }.items()
-    }
     assert samples[LAG] == 0
 
 
@@ -126,20 +114,17 @@ def test_each_statement_of_a_unit_is_noted(database: Path) -> None:
     assert observed_store(store, ()) is store  # without observers nothing is in between
 
 
-async def test_failures_of_the_database_are_counted_and_events_rolled_back_are_not(
-    database: Path,
-) -> None:
-    def told(error: Exception | None = None) -> Unit[None]:
-        yield record(0, NewEvent("pet.created", "pet/1", {}))
-        if error is not None:
-            raise error
+async def test_failures_of_the_database_are_counted_and_refusals_are_not(database: Path) -> None:
+    def refused() -> Unit[None]:
+        yield Statement("SELECT 1")
+        msg = "no such pet"
+        raise NotFound(msg)
 
     async with open_store(database) as store:
         with registry_of_test() as registry:
             measured = observed_store(store, [Metrics(registry, Settings())])
             with pytest.raises(NotFound):
-                await measured.write(told(NotFound("no such pet")))
-            await measured.write(told())
+                await measured.write(refused())
             away = database.with_suffix(".away")
             database.rename(away)
             with pytest.raises(Unavailable):
@@ -151,7 +136,6 @@ async def test_failures_of_the_database_are_counted_and_events_rolled_back_are_n
             await store.open()
             async with read_from(registry) as samples:
                 assert samples["petstore_database_errors_total"] == 2
-                assert samples['petstore_events_written_total{type="pet.created"}'] == 1
 
 
 async def test_the_disk_and_the_last_backup_are_reported(

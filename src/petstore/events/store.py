@@ -1,6 +1,6 @@
 """Events, recorded in the transaction of their change and read in the order of the commits."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -33,7 +33,6 @@ from petstore.periodic_tasks import PeriodicTask
 
 COLUMNS = "id, type, at, resource, key_id, data, previous, actor, request_id"
 _WIDTH = 9
-_RECORDED = "insert_events"
 _SEARCHED_AT_ONCE = 2000
 _PUBLISHED_AT_ONCE = 2000
 _PUBLISHER = 0x45564E54  # "EVNT": names the lock of the process that publishes
@@ -63,7 +62,7 @@ def record(now: Milliseconds, *events: NewEvent, by: Author = SERVICE) -> Statem
             None if event.previous is None else _encode(event.previous).decode(),
             *by,
         )
-    return Statement(_insert(len(events)), values, deferrable=True, name=_RECORDED)
+    return Statement(_insert(len(events)), values, deferrable=True, name="insert_events")
 
 
 class Change(NamedTuple):
@@ -104,10 +103,6 @@ class Change(NamedTuple):
 def _insert(rows: int) -> str:
     values = placeholders(_WIDTH, rows)
     return f"INSERT INTO events/*pg _outbox */ ({COLUMNS}) VALUES {values}"  # noqa: S608 - only names
-
-
-def recorded_types(statement: Statement) -> Sequence[Any]:
-    return statement.parameters[1::_WIDTH] if statement.name == _RECORDED else ()
 
 
 async def newest_position(store: Reader) -> Position:

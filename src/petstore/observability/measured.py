@@ -15,7 +15,7 @@ from petstore.databases.contract import Reader, Statement, Store
 from petstore.databases.sqlite import SqliteStore
 from petstore.databases.sqlite_files import database_bytes
 from petstore.errors import Unavailable
-from petstore.events.store import oldest_unpublished, recorded_types
+from petstore.events.store import oldest_unpublished
 from petstore.http.messages import Request
 from petstore.interface.operation import Services
 from petstore.keys.model import Environment
@@ -124,7 +124,6 @@ class _StoreMetrics:
         self._queries = registry.samples(metrics.QUERIES)
         self._transactions = registry.samples(metrics.TRANSACTIONS)[()]
         self._errors = registry.samples(metrics.DATABASE_ERRORS)[()]
-        self._events = registry.samples(metrics.EVENTS)
 
     def read(self, statement: Statement) -> End:
         """Time a query; one in a transaction never ends with an error."""
@@ -139,20 +138,12 @@ class _StoreMetrics:
 
     def write(self) -> tuple[Callable[[Statement], End], End]:
         started = perf_counter()
-        recorded: list[str] = []
-
-        def begin(statement: Statement) -> End:
-            recorded.extend(recorded_types(statement))
-            return self.read(statement)
 
         def end(outcome: object) -> None:
             observe(self._transactions, metrics.TRANSACTIONS, perf_counter() - started)
             self._note_failure(outcome)
-            if not isinstance(outcome, BaseException):
-                for kind in recorded:
-                    self._events[(kind,)][0] += 1
 
-        return begin, end
+        return self.read, end
 
     def _note_failure(self, outcome: object) -> None:
         self._errors[0] += isinstance(outcome, Unavailable)

@@ -45,7 +45,6 @@ FALLBACKS = _counter(
     "Times a worker switched to its share of the limits without Redis.",
 )
 BANS = _counter("petstore_bans", "Bans of keys that began.")
-EVENTS = _counter("petstore_events_written", "Events written with their changes.", "type")
 DELIVERIES = _counter(
     "petstore_deliveries",
     "Attempts to deliver an event: succeeded, failed (another follows), or abandoned.",
