@@ -162,6 +162,7 @@ def test_a_database_and_a_key_can_be_in_a_file(
     [
         (("keys", "list"), "--database", "PETSTORE_DATABASE_FILE"),
         (("copy", "--from", "sqlite:///x.db"), "--to", "PETSTORE_TO_FILE"),
+        (("serve", "--workers", "2"), "--database", "PETSTORE_DATABASE_FILE"),
     ],
 )
 def test_a_password_on_the_command_line_causes_a_warning(

@@ -58,9 +58,9 @@ def test_the_settings_are_printed_without_passwords_and_with_their_sources(
         *("--trace-endpoint", "http://me:geheim@127.0.0.1:1/v1/traces"),
         PETSTORE_DATABASE="postgresql://me:geheim@127.0.0.1:1/shop?password=geheim",
         PETSTORE_REDIS_FILE=str(file),
-    ).output
-    assert "geheim" not in printed
-    settings = table(printed)
+    )
+    assert "geheim" not in printed.output
+    settings = table(printed.stdout)
     assert settings["--host"] == ["127.0.0.1", "default"]
     assert settings["--port"] == [port, "option"]
     assert settings["--trusted-proxy"] == ["10.0.0.0/8", "option"]

@@ -202,13 +202,10 @@ async def test_a_service_starts_a_process_for_deliveries_replaces_it_and_reports
     assert await asyncio.to_thread(server.stop) == 0
 
 
-async def test_a_standalone_deliverer_reports_metrics_and_warns_about_passwords(
-    tmp_path: Path, postgres_url: str
-) -> None:
-    address, port = postgres_url.replace("@", ":secret@"), free_port()
-    with Deliverer(tmp_path, address, "--metrics-port", str(port)) as started:
+async def test_a_standalone_deliverer_reports_metrics(tmp_path: Path, postgres_url: str) -> None:
+    port = free_port()
+    with Deliverer(tmp_path, postgres_url, "--metrics-port", str(port)) as started:
         await eventually(lambda: "deliveries_started" in started.logged(), 30)
-        assert started.logged()[0].startswith("--database: others on this machine can read")
         async with httpx.AsyncClient() as client:
             page = (await client.get(f"http://127.0.0.1:{port}/metrics")).text
         assert "petstore_oldest_delivery_seconds 0.0\n" in page

@@ -173,38 +173,36 @@ def duration_text(seconds: int) -> str:
 
 
 class SecretOption(click.Option):
-    """Its value may be in a file. With ``warns``, it warns of a password on the command line."""
+    """Its value may be in a file. It warns of a password on the command line."""
 
-    def __init__(self, *names: Any, envvar: str, warns: bool = True, **options: Any) -> None:
+    def __init__(self, *names: Any, envvar: str, **options: Any) -> None:
         variables = [envvar, file_variable(envvar)]
         super().__init__(*names, **options | {"envvar": variables, "show_envvar": True})
         self._variable = envvar
-        self._warns = warns
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
         # Lenient parsing follows a failure: reading the file may be what failed.
         return None if ctx.resilient_parsing else read_secret(self._variable)
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
-        processed = super().process_value(ctx, value)
-        if self._warns and (warning := self.warning(ctx, processed)):
-            click.echo(f"Warning: {warning}", err=True)
-        return processed
+        source = ctx.get_parameter_source(str(self.name))
+        if source is ParameterSource.COMMANDLINE and not ctx.resilient_parsing:
+            self._warn_of_password(value)
+        return super().process_value(ctx, value)
 
     @property
     def source(self) -> str:
         file = os.environ.get(file_variable(self._variable))
         return f"file {file}" if file else "environment"
 
-    def warning(self, ctx: click.Context, value: str) -> str:
-        """Return a warning if ``value`` has a password and is on the command line; else ''."""
-        source = ctx.get_parameter_source(str(self.name))
-        if source is not ParameterSource.COMMANDLINE or masked(value) == value:
-            return ""
-        return (
-            f"{self.opts[0]}: others on this machine can read a password on the command line; put"
-            f" the value into a file and name that in {file_variable(self._variable)}"
-        )
+    def _warn_of_password(self, value: str) -> None:
+        if masked(value) != value:
+            click.echo(
+                f"Warning: {self.opts[0]}: others on this machine can read a password on the"
+                " command line; put the value into a file and name that in"
+                f" {file_variable(self._variable)}",
+                err=True,
+            )
 
 
 def database_url(value: str) -> str:
@@ -268,8 +266,6 @@ def settings_options(*names: str, **texts: str) -> Callable[[Command], Command]:
 
 def _setting_option(setting: Field[Any], hint: Any, text: str) -> Callable[[Command], Command]:
     multiple = get_origin(hint) is tuple
-    # `serve` writes the warning of a secret to its log.
-    secret: dict[str, Any] = {"cls": SecretOption, "warns": False}
     return click.option(
         f"--{setting.name.replace('_', '-')}",
         is_flag=hint is bool,
@@ -280,14 +276,8 @@ def _setting_option(setting: Field[Any], hint: Any, text: str) -> Callable[[Comm
         multiple=multiple,
         type=_type(hint, setting.metadata),
         help=text,
-        **(secret if setting.metadata["secret"] else {}),
+        **({"cls": SecretOption} if setting.metadata["secret"] else {}),
     )
-
-
-def warnings_of(ctx: click.Context) -> list[str]:
-    options = [option for option in ctx.command.params if isinstance(option, SecretOption)]
-    warnings = (option.warning(ctx, ctx.params[str(option.name)]) for option in options)
-    return [warning for warning in warnings if warning]
 
 
 def _type(hint: Any, metadata: Mapping[str, Any]) -> click.ParamType[Any] | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from petstore.cli.options import SecretOption, SettingsCommand, settings_options, warnings_of
+from petstore.cli.options import SecretOption, SettingsCommand, settings_options
 from petstore.cli.output import plain_failures, print_table, printable
 from petstore.logs import LogEvent, is_for_person, record_json
 from petstore.settings import SettingError, Settings, masked
@@ -64,7 +64,7 @@ def serve(ctx: click.Context, /, *, demo: bool, is_check: bool, **options: Any) 
 
                 prepared = in_store(settings.database, lambda store: prepare_demo(store, settings))
         announce(service.url, settings, prepared)
-        sys.exit(service.run(warnings_of(ctx)))
+        sys.exit(service.run())
 
 
 def announce(address: str, settings: Settings, demo: "Demo | None") -> None:
@@ -156,8 +156,7 @@ def _check(settings: Settings) -> int:
     host="The address of /metrics.",
     log_level="The lowest level to log.",
 )
-@click.pass_context
-def deliver(ctx: click.Context, /, **options: Any) -> None:
+def deliver(**options: Any) -> None:
     """Deliver events to webhooks until stopped, without serving anything.
 
     petstore serve does so itself. Start this to deliver on another machine: beside the service, or
@@ -177,4 +176,4 @@ def deliver(ctx: click.Context, /, **options: Any) -> None:
     with plain_failures():
         require_store(settings.database)
         migrate(settings.database)
-        run_deliverer(settings, warnings_of(ctx))
+        run_deliverer(settings)

@@ -136,7 +136,6 @@ def events() -> None:
     "--secret",
     cls=SecretOption,
     envvar="PETSTORE_LISTEN_SECRET",
-    warns=False,
     metavar="WHSEC",
     callback=_secret,
     help="Signing secret. [default: a new one, printed at the start]",

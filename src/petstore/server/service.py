@@ -6,7 +6,7 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -57,13 +57,11 @@ class Service:
         host, port = self.listener.getsockname()[:2]
         return replace(self.settings, host=host, port=port).listening_url
 
-    def run(self, warnings: Iterable[str]) -> int:
+    def run(self) -> int:
         """Serve until a stop signal, finish the requests in progress; return the exit status."""
         settings = self.settings
         file = None if is_postgres(settings.database) else sqlite_path(settings.database)
         log = open_log(settings)
-        for warning in warnings:
-            _LOG.warning(warning)
         if file:
             _warn_if_open_to_others(file)
         works: list[Work] = [self._serve] * settings.workers
@@ -192,7 +190,7 @@ async def serve(
             _LOG.warning("unfinished requests were cut off %d s after the stop signal", timeout)
 
 
-def run_deliverer(settings: Settings, warnings: Iterable[str]) -> None:
+def run_deliverer(settings: Settings) -> None:
     """Deliver events to webhooks until a stop signal, in this process and without a supervisor."""
     require_secret(settings)
     with ExitStack() as opened:
@@ -200,7 +198,7 @@ def run_deliverer(settings: Settings, warnings: Iterable[str]) -> None:
         if settings.metrics_port:
             listener = opened.enter_context(listen(settings.host, settings.metrics_port))
             shared = opened.enter_context(share_metrics(listener))
-        run = partial(deliver, settings, shared, warnings=warnings)
+        run = partial(deliver, settings, shared)
         started = LogEvent("deliveries_started", "deliveries to webhooks have started")
         uvloop.new_event_loop().run_until_complete(_run(run, partial(_LOG.info, started)))
 
@@ -210,8 +208,6 @@ async def deliver(
     shared_metrics: SharedMetrics | None,
     stop: asyncio.Event,
     report_ready: Callable[[], None],
-    *,
-    warnings: Iterable[str] = (),
 ) -> None:
     room_for(_DELIVERY_CONNECTIONS)
     secret, on_postgres = secret_file_of(settings), is_postgres(settings.database)
@@ -241,8 +237,6 @@ async def deliver(
             await opened.enter_async_context(watched_files(store))
         if registry is not None:
             await opened.enter_async_context(registry.running())
-        for warning in warnings:
-            _LOG.warning(warning)
         tune_garbage_collector()
         deliverer = Deliverer(store, sender, secrets_of, system_clock, note_attempt, rules)
         async with deliverer.running():
