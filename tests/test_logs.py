@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from petstore.logs import LogEvent, LogRules, RequestLine, RequestLog, configure_logging
+from petstore.logs import LogEvent, RequestLine, RequestLog, configure_logging
 from support.manual_clock import ManualClock
 from support.waiting import within
 
@@ -46,7 +46,7 @@ class FailingDisk(io.BytesIO):
 
 def logged(*lines: RequestLine, person: bool = False, **rules: Any) -> str:
     stream = io.BytesIO()
-    log = RequestLog(stream, ManualClock(), for_person=person, rules=LogRules(**rules))
+    log = RequestLog(stream, ManualClock(), for_person=person, **rules)
     for line in lines:
         log.add(line)
     log.close()
@@ -68,7 +68,7 @@ def test_a_request_is_one_json_object_on_one_line() -> None:
     line = json.loads(text)
     assert (line["code"], line["limit"]) == ("rate_limit_exceeded", "key_day")
     assert (line["milliseconds"], line["level"]) == (12.346, "info")
-    assert json.loads(logged(request(), addresses=False))["client"] is None
+    assert json.loads(logged(request(), has_addresses=False))["client"] is None
 
 
 def test_the_time_has_milliseconds() -> None:
@@ -118,7 +118,7 @@ def test_lines_below_the_level_are_not_logged(root: logging.Logger) -> None:
     assert logged(request(), level="debug") != ""
     assert logged(request(), level="warning") == ""
     stream = io.BytesIO()
-    log = RequestLog(stream, ManualClock(), for_person=False, rules=LogRules(level="error"))
+    log = RequestLog(stream, ManualClock(), for_person=False, level="error")
     configure_logging(log)
     root.warning("first")
     root.error("second")

@@ -26,7 +26,7 @@ from petstore.interface.operations import OPERATIONS
 from petstore.interface.routes import Addresses, Routes
 from petstore.keys.notices import KeyNotices
 from petstore.limits.decide import RateLimiter
-from petstore.logs import LogRules, RequestLog, configure_logging, is_for_person, standard_error
+from petstore.logs import RequestLog, configure_logging, is_for_person, standard_error
 from petstore.observability.hooks import Observer, Observers
 from petstore.observability.measured import Metrics, report_process
 from petstore.observability.registry import Registry, SharedMetrics
@@ -159,9 +159,12 @@ async def _running(
 
 
 def open_log(settings: Settings) -> RequestLog:
-    rules = LogRules(settings.log_level, not settings.omit_addresses)
     log = RequestLog(
-        standard_error(), system_clock, for_person=is_for_person(settings.log_format), rules=rules
+        standard_error(),
+        system_clock,
+        for_person=is_for_person(settings.log_format),
+        level=settings.log_level,
+        has_addresses=not settings.omit_addresses,
     )
     configure_logging(log)
     return log

@@ -6,7 +6,6 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import BinaryIO, Literal, TypeAlias
 
@@ -75,14 +74,6 @@ class RequestLine(msgspec.Struct, kw_only=True, gc=False):
     event: str = "request"
 
 
-@dataclass(frozen=True)
-class LogRules:
-    """The lowest level to log, and whether client addresses are logged."""
-
-    level: Literal["debug", "info", "warning", "error"] = "info"
-    addresses: bool = True
-
-
 Line: TypeAlias = RequestLine | msgspec.Raw
 """A line to write: of a request, or of a record that is formatted already."""
 
@@ -91,7 +82,8 @@ class RequestLog(logging.Handler):
     """Writes request lines, and as a handler the records of ``logging``, to ``stream``.
 
     A thread does, so that a stalled reader stalls nothing. While the stream stalls or fails, lines
-    beyond ``max_backlog`` are dropped and counted.
+    beyond ``max_backlog`` are dropped and counted. Lines below ``level`` and, unless it
+    ``has_addresses``, the addresses of clients are left out.
     """
 
     def __init__(
@@ -100,16 +92,17 @@ class RequestLog(logging.Handler):
         clock: Clock,
         *,
         for_person: bool,
-        rules: LogRules = LogRules(),
+        level: str = "info",
+        has_addresses: bool = True,
         max_backlog: int = _MAX_BACKLOG,
     ) -> None:
-        super().__init__(rules.level.upper())
+        super().__init__(level.upper())
         self.setFormatter(_PersonFormatter() if for_person else _JsonFormatter())
         self._stream = stream
         self._clock = clock
         self._encode = _encode_for_person if for_person else _encoder.encode_lines
         self._takes_requests = self.level <= logging.INFO
-        self._has_addresses = rules.addresses
+        self._has_addresses = has_addresses
         self._lines: deque[Line] = deque()
         self._max_backlog = max_backlog
         self._dropped = 0

@@ -96,10 +96,10 @@ def progress(title: str) -> Iterator[OnProgress]:
 
 
 @contextmanager
-def replacing_text(file: Path, errors: str = "strict") -> Iterator[TextIO]:
+def replacing_text(file: Path) -> Iterator[TextIO]:
     from petstore.databases.private_files import replacing
 
-    with replacing(file) as part, TextIOWrapper(part, "utf-8", errors, newline="") as out:
+    with replacing(file) as part, TextIOWrapper(part, "utf-8", newline="") as out:
         yield out
 
 
