@@ -1,8 +1,4 @@
-"""The store on a PostgreSQL server, which many processes may share.
-
-Only prepared statements and the timeout of reads outlive a transaction. Without those two, a pooler
-may stand in between.
-"""
+"""The store on a PostgreSQL server, which many processes may share."""
 
 import asyncio
 import re
