@@ -24,7 +24,6 @@ _encoder = msgspec.json.Encoder()
 
 EventName: TypeAlias = Literal[
     "started",
-    "start_failed",
     "worker_ended",
     "stop_started",
     "stopped",
@@ -171,10 +170,6 @@ def standard_error() -> BinaryIO:
 
 def is_for_person(log_format: str) -> bool:
     return sys.stderr.isatty() if log_format == "auto" else log_format == "text"
-
-
-def record_json(record: logging.LogRecord) -> str:
-    return _JsonFormatter().format(record)
 
 
 def configure_logging(log: RequestLog) -> None:

@@ -23,7 +23,7 @@ from petstore.cli.resources import (
     usage,
     webhooks,
 )
-from petstore.cli.serve import deliver, report_failed_start, serve
+from petstore.cli.serve import deliver, serve
 from petstore.events.commands import events
 from petstore.imports.commands import import_file, imports
 from petstore.orders.commands import orders
@@ -54,7 +54,7 @@ class Petstore(SectionedGroup):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, and refuse mistyped variables unless help is wanted."""
         name, command, rest = super().resolve_command(ctx, args)
-        ctx.obj = command, [*rest]  # for `invoke`; parsing consumes the arguments
+        ctx.obj = [*rest]  # for `invoke`; parsing consumes the arguments
         # A shell that completes a line shows no errors.
         if not ctx.resilient_parsing and set(ctx.help_option_names).isdisjoint(rest):
             refuse_mistyped(ctx, self)
@@ -68,11 +68,8 @@ class Petstore(SectionedGroup):
             result = super().invoke(ctx)
             sys.stdout.flush()
         except click.ClickException as error:
-            command, arguments = ctx.obj or (None, [])
-            if command is serve:
-                report_failed_start(error, arguments, ctx)
             # Parsing may be what failed, so only the arguments tell.
-            if "--json" not in arguments:
+            if "--json" not in (ctx.obj or ()):
                 raise
             raise JsonFailure(error) from error
         return result

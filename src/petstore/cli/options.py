@@ -181,7 +181,7 @@ class SecretOption(click.Option):
         self._variable = envvar
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
-        # Lenient parsing follows a failure: reading the file may be what failed.
+        # A shell that completes a line shows no errors.
         return None if ctx.resilient_parsing else read_secret(self._variable)
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:

@@ -1,6 +1,5 @@
 """``petstore serve`` and ``petstore deliver``."""
 
-import logging
 import signal
 import sys
 from contextlib import ExitStack
@@ -12,7 +11,6 @@ from click.core import ParameterSource
 
 from petstore.cli.options import SecretOption, SettingsCommand, settings_options
 from petstore.cli.output import plain_failures, print_table, printable
-from petstore.logs import LogEvent, is_for_person, record_json
 from petstore.settings import SettingError, Settings, masked
 
 if TYPE_CHECKING:
@@ -87,24 +85,6 @@ def announce(address: str, settings: Settings, demo: "Demo | None") -> None:
         click.echo("Try it:")
         click.echo(f'  curl -i -H "Authorization: Bearer {demo.token}" "{address}/v1/pets?limit=3"')
     sys.stdout.flush()
-
-
-def report_failed_start(
-    error: click.ClickException, arguments: list[str], parent: click.Context
-) -> None:
-    """Fail in the format of the log: with a line of JSON, unless that is for a person."""
-    context = serve.make_context("serve", arguments, parent, resilient_parsing=True)
-    # An invalid format counts as the default.
-    if is_for_person(context.params.get("log_format") or "auto"):
-        return
-    record = {
-        "name": __name__,
-        "levelno": logging.ERROR,
-        "levelname": "ERROR",
-        "msg": LogEvent("start_failed", error.format_message()),
-    }
-    click.echo(record_json(logging.makeLogRecord(record)), err=True)
-    raise click.exceptions.Exit(error.exit_code)
 
 
 def _print_settings(ctx: click.Context) -> None:
