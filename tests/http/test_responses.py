@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Event
-from typing import IO
+from typing import IO, cast
 
 import pytest
 
@@ -313,5 +313,5 @@ def test_beyond_the_budget_the_largest_buffer_of_the_largest_owner_is_dropped(
 ) -> None:
     budget, waiters = BufferBudget(100), [Waiter(owner) for owner in owners]
     for number, size in notes:
-        budget.note(waiters[number], size)
+        budget.note(cast("Connection", waiters[number]), size)
     assert [number for number, each in enumerate(waiters) if each.has_given_up] == given_up

@@ -13,7 +13,7 @@ from functools import partial
 from http import HTTPStatus
 from io import BytesIO
 from math import inf
-from typing import IO, Protocol, cast
+from typing import IO, cast
 
 from msgspec.structs import replace
 
@@ -192,6 +192,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def give_up(self) -> None:
+        """Drop what is buffered, if possible with a response that says so."""
         self._buffered = 0
         if self._writer.is_stalled or (self._input is _IGNORED and not self._sending):
             self.abort()
@@ -471,16 +472,6 @@ class ResponseWriter:
             self._transport.close()
 
 
-class Holding(Protocol):
-    """A connection that buffers something for its ``owner``, such as its client's address."""
-
-    @property
-    def owner(self) -> Hashable: ...
-
-    def give_up(self) -> None:
-        """Drop what is buffered, if possible with a response that says so."""
-
-
 class BufferBudget:
     """Bounds what all connections buffer: unfinished requests and unread responses.
 
@@ -495,9 +486,9 @@ class BufferBudget:
         self._total = 0
         self._totals: Counter[Hashable] = Counter()
         # A connection that is not silent moves to the end.
-        self._sizes: dict[Hashable, dict[Holding, int]] = {}
+        self._sizes: dict[Hashable, dict[Connection, int]] = {}
 
-    def note(self, member: Holding, size: int) -> None:
+    def note(self, member: Connection, size: int) -> None:
         """Note that a connection buffers ``size`` bytes, and is not silent now."""
         self._drop(member)
         if size:
@@ -510,7 +501,7 @@ class BufferBudget:
             self._drop(most)
             most.give_up()
 
-    def _drop(self, member: Holding) -> None:
+    def _drop(self, member: Connection) -> None:
         sizes = self._sizes.get(member.owner, {})
         size = sizes.pop(member, 0)
         if size:

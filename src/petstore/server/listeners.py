@@ -54,8 +54,6 @@ def _not_listening() -> OSError:
 
 
 def _prepared(listener: socket.socket) -> socket.socket:
-    # Several processes accept: one must not block on a connection that another has accepted.
-    listener.settimeout(0)
     # Accepted sockets inherit this: a response is sent at once.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
