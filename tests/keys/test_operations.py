@@ -281,6 +281,7 @@ async def test_an_administrator_sees_the_usage_of_a_key(service: Service, admin:
     for _ in range(3):
         await service.request("GET", "/v1/pets", other.token)
     await service.limiter.save()
+    await service.app.services.counter.save()
     own = (await service.request("GET", "/v1/usage", other.token)).json()
     before = await admin.show(other.id)
     usage = (await admin.ask("GET", f"/{other.id}/usage")).json()
