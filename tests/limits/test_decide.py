@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from petstore.clock import DAY, SECOND
+from petstore.clock import SECOND
 from petstore.domain.plans import PLANS, UNLIMITED, Limits, PlanName
 from petstore.limits.decide import NEVER, BanRules, Decision, LimitWindow, State
 from support.limited_key import LimitedKey
@@ -249,12 +249,6 @@ def test_the_last_level_of_bans_is_the_first_of_the_maximum_length(
     assert BanRules(duration=duration, max_duration=max_duration).last_level == level
 
 
-def test_a_hundred_bans_do_not_overflow() -> None:
-    caller = refused_all_day()
-    caller.state = State(day=20_788, day_used=1, banned_until=caller.clock(), ban_level=100)
-    assert get_banned(caller) == ONE_DAY
-
-
 def test_requests_during_a_ban_do_not_prolong_it() -> None:
     caller = refused_all_day(Limits(60, 1))
     get_banned(caller)
@@ -338,26 +332,6 @@ def test_an_unban_does_not_lift_a_later_ban(earlier: int) -> None:
     assert caller.state.banned_at > caller.unbanned_at > NEVER
 
 
-def test_the_strikes_and_the_lengths_of_bans_are_settings() -> None:
-    rules = BanRules(
-        min_strikes=2,
-        strikes_divisor=10,
-        grace=0,
-        window=10 * SECOND,
-        duration=7 * SECOND,
-        max_duration=9 * SECOND,
-        decay=DAY,
-    )
-    caller = refused_all_day(Limits(10, 1), rules)
-    caller.ask()
-    assert caller.ask(every=0.001).verdict == "limited"
-    assert caller.ask(every=0.001).verdict == "banned"
-    assert caller.ask(every=6.999).verdict == "banned"
-    assert caller.ask(every=0.001).verdict == "limited"
-    assert caller.ask(every=0.001).verdict == "banned"
-    assert caller.state.banned_until - caller.clock() == 9 * SECOND
-
-
 # Charges of the day alone
 
 
@@ -387,13 +361,3 @@ def test_a_refused_charge_describes_the_day_even_if_the_minute_has_less_left() -
     day = caller.ask().day
     assert caller.charge(10).described == day
     assert caller.charge(5).described.limit == 1
-
-
-def test_a_ban_refuses_a_charge_until_an_unban_after_it() -> None:
-    caller = refused_all_day()
-    caller.unbanned_at = caller.clock()
-    caller.charge(0)
-    get_banned(caller)
-    assert caller.charge(0).verdict == "banned"
-    caller.unbanned_at = caller.clock()
-    assert caller.charge(0).verdict == "admitted"

@@ -74,19 +74,6 @@ async def test_a_pet_that_is_not_available_cannot_be_ordered(
     assert (await list_orders(store, OrderFilter(), None, 10)).items == []
 
 
-async def test_an_ended_order_does_not_change_the_pet_of_another_order(store: Store) -> None:
-    await add(store)
-    await store.write(place_order(Change(NOW, reservation_minutes=1), OrderCreate(1)))
-    await store.write(update("cancelled"))
-    await store.write(place_order(Change(NOW, reservation_minutes=1), OrderCreate(1)))
-    await store.write(cancel_order(Change(NOW), 1))
-    for status in ("approved", "delivered", "cancelled"):
-        with pytest.raises(IllegalTransition):
-            await store.write(update(status))
-    assert await status_of(store) == "pending"
-    assert (await get_order(store, 2)).status == "placed"
-
-
 # By hand: what others do between two statements, which SQLite does not let happen
 
 
@@ -120,16 +107,6 @@ async def events_of(store: Store) -> list[tuple[object, ...]]:
 
 def sale(buyer: str = "Jane") -> OrderCreate:
     return OrderCreate(1, buyer=buyer, note="Paid.", amount=500, complete=True)
-
-
-async def test_a_lapsed_order_cannot_be_approved_and_its_pet_can_be_sold(store: Store) -> None:
-    await add(store)
-    await store.write(place_order(Change(NOW, reservation_minutes=1), OrderCreate(1)))
-    with pytest.raises(IllegalTransition):
-        await store.write(update_order(Change(NOW + 60_000), 1, OrderPatch(status="approved")))
-    assert (await store.write(place_order(Change(NOW + 60_000), sale()))).id == 2
-    ended = await get_order(store, 1)
-    assert (ended.status, ended.cancelled_at) == ("cancelled", utc(NOW + 60_000))
 
 
 RETURN = OrderPatch(status="returned", return_reason="Wrong pet")
@@ -194,26 +171,6 @@ async def test_a_return_leaves_a_pet_that_another_order_has(
 
 
 # What a sale leaves
-
-
-async def test_events_have_neither_buyer_nor_note(store: Store) -> None:
-    await add(store)
-    await store.write(
-        place_order(Change(NOW, reservation_minutes=1), OrderCreate(1, buyer="Jane", note="Hi"))
-    )
-    for patch in (
-        OrderPatch(buyer="Anna"),
-        OrderPatch(note="Hello", amount=5),
-        OrderPatch(status="approved", buyer=None),
-        OrderPatch(status="cancelled", note=None),
-    ):
-        await store.write(update_order(Change(NOW), 1, patch))
-    told = [plain(event) for event in await events_after(store)]
-    assert not [event for event in told if {"buyer", "note"} & event["data"].keys()]
-    changes = [event for event in told if event["resource"] == "order/1"][1:]
-    previous = [event["previous"] for event in changes]
-    assert previous[:2] == [{}, {"amount": None, "currency": None}]
-    assert not [each for each in previous if {"buyer", "note"} & each.keys()]
 
 
 async def test_the_category_of_a_sale_is_that_of_the_pet_at_its_time(store: Store) -> None:
@@ -345,16 +302,8 @@ async def test_any_words_find_buyers_by_ascending_id(store: Store, limit: int) -
         assert await walk(store, text, limit=limit) == wanted, text
 
 
-async def test_a_search_goes_together_with_filters(store: Store) -> None:
+async def test_another_buyer_is_found_instead(store: Store) -> None:
     await place_each(store, "Jane", "Jane", "Jane")
-    await store.write(update_order(Change(NOON), 2, OrderPatch(status="approved")))
-    for wanted, found in {
-        OrderFilter("placed"): [1, 3],
-        OrderFilter(pet_id=2): [2],
-        OrderFilter(placed_before=utc(NOON + MINUTE)): [1],
-        OrderFilter("placed", 2): [],
-    }.items():
-        assert [order.id for order in await walk(store, "j", wanted)] == found
     for buyer, ids_of_j, ids_of_z in (("Zoë", [1, 3], [2]), (None, [1, 3], [])):
         await store.write(update_order(Change(NOON), 2, OrderPatch(buyer=buyer)))
         for text, found in (("j", ids_of_j), ("zo", ids_of_z)):
