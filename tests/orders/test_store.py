@@ -415,25 +415,6 @@ async def test_a_reservation_that_is_made_during_a_refresh_lapses_in_time(
         assert reservations.are_due() is is_due
 
 
-@pytest.mark.usefixtures("unhurried")
-async def test_a_reservation_of_any_process_lapses_at_the_exact_millisecond(
-    store: Store, clock: ManualClock, reservations: Reservations, other: Store
-) -> None:
-    await reservations.refresh()
-    await other.write(place_all(1, clock(), 1))
-    await reservations.refresh()
-    clock.now += MINUTE - 1
-    assert not reservations.are_due()
-    await reservations.refresh()
-    assert await order_status(store) == "placed"
-    clock.now += 1
-    assert reservations.are_due()
-    await reservations.settle()
-    assert not reservations.are_due()
-    assert await order_status(store) == "cancelled"
-    assert await get_inventory(store) == Inventory(available=1)
-
-
 @pytest.mark.parametrize("timeout_ms", [60_000])  # what lapses is ordered in one unit of work
 async def test_many_reservations_can_lapse_at_once(
     store: Store, clock: ManualClock, reservations: Reservations
