@@ -4,7 +4,6 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 
 from petstore.clock import SECOND, Clock, Milliseconds
@@ -13,7 +12,6 @@ from petstore.databases.private_files import SecretFile, obstacle
 from petstore.databases.sqlite import SqliteStore, file_has_webhooks
 from petstore.errors import LostFiles, UnusableDatabase
 from petstore.events.feed import Feed
-from petstore.events.store import publish_first
 from petstore.interface.idempotency_records import SafeRetries
 from petstore.interface.operation import Services
 from petstore.interface.operations import OPERATIONS
@@ -161,8 +159,7 @@ def create_services(
     settings: Settings, store: Store, limiter: RateLimiter, clock: Clock, secret: SecretFile
 ) -> Services:
     on_postgres = is_postgres(settings.database)
-    publish = partial(publish_first, store) if on_postgres else None
-    feed = Feed(store, _FEED_SECONDS[on_postgres], publish)
+    feed = Feed(store, _FEED_SECONDS[on_postgres])
     return Services(
         store=store,
         limiter=limiter,

@@ -481,7 +481,7 @@ def partial_write(unit: Unit[Any]) -> Any:
 
 RECORDED = recorded()
 IN_BATCHES = (
-    *("select_idempotency_records", "select_recent_events", "select_changes", "search_orders"),
+    *("select_recent_events", "select_changes", "search_orders"),
     *("select_last_pending_delivery", "select_active_keys", "lock_orders_with_old_buyers"),
     *("lock_orders_of_buyer", "select_oldest_rows", "delete_oldest_rows", "select_due_deliveries"),
 )

@@ -116,12 +116,12 @@ async def test_a_search_looks_at_a_bounded_number_of_events(store: Store) -> Non
             assert (sequences(second), second.is_last) == ([found], True)
 
 
-async def test_the_cursor_of_a_deleted_event_is_expired(store: Store) -> None:
+async def test_the_cursor_of_a_deleted_event_or_another_history_is_expired(store: Store) -> None:
     await happened(store, told(), told("pet/2"), told())
     first, second = [await last_position(store, sequence) for sequence in (1, 2)]
     await store.write(do("DELETE FROM events WHERE sequence < 2"))
     for wanted, kept in ((of(), [2, 3]), (of("pet/1"), [3])):
-        for position in (START, first, Position(9, bytes(4))):
+        for position in (START, first, Position(3, bytes(4)), Position(9, bytes(4))):
             with pytest.raises(CursorExpired, match=r"^cursor: the events after it are no longer"):
                 await read_events(store, wanted, position, 2)
         assert await walked(store, wanted, second) == [3]

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -18,7 +17,6 @@ from petstore.databases.contract import Store, Unit
 from petstore.databases.postgres import postgres_sql
 from petstore.errors import (
     Conflict,
-    CursorExpired,
     IllegalTransition,
     NotFound,
     PetNotAvailable,
@@ -172,27 +170,6 @@ async def test_what_changes_nothing_is_not_recorded_and_leaves_no_gap(
         await store.write(unit())
     await store.write(create_pet(BELLA))
     assert await sequences(store) == [1, 2, 3, 4, 5, 6]
-
-
-async def test_a_cursor_from_after_a_backup_is_refused_by_the_restored_store(
-    database: Path, tmp_path: Path
-) -> None:
-    """The place is taken by another event, or by none yet."""
-    async with open_store(database) as store:
-        await store.write(create_pet(BELLA))
-        common = await newest_position(store)
-    older = tmp_path / "older.db"
-    older.write_bytes(database.read_bytes())
-    async with open_store(database) as store, open_store(older) as restored:
-        await store.write(create_pet(NewPet("Rex", 1)))
-        lost = await newest_position(store)
-        with pytest.raises(CursorExpired):
-            await read_feed(restored, EVENT_TYPES, 1, lost, 20)
-        await restored.write(create_pet(NewPet("Max", 1)))
-        with pytest.raises(CursorExpired):
-            await read_feed(restored, EVENT_TYPES, 1, lost, 20)
-        (event,) = await events_after(restored, common)
-        assert plain(event)["data"]["name"] == "Max"
 
 
 async def test_pruning_leaves_no_gap_even_after_clock_skew(store: Store) -> None:

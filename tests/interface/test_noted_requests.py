@@ -139,6 +139,7 @@ NOON = "2026-12-01T12:00:00Z"
 
 
 async def refused(service: Service, token: str) -> list[Mapping[str, Any]]:
+    await service.app.services.counter.save()
     usage = await service.request("GET", "/v1/usage", token)
     found: list[Mapping[str, Any]] = usage.json()["refused"]
     return found
@@ -185,6 +186,7 @@ async def test_refusals_of_usage_and_of_a_rotation_count(database: Path) -> None
 
 
 async def counted(service: Service, key_id: int) -> dict[int, int]:
+    await service.app.services.counter.save()
     found = await list_statuses(service.app.services, key_id)
     return {each.status: each.requests for each in found}
 

@@ -18,7 +18,6 @@ from support.error_body import assert_error
 from support.history import told_of
 from support.keys import change, revoke, rotate
 from support.service import SERVICE_URL, Service, running_service
-from support.stores import do
 
 pytestmark = pytest.mark.anyio
 
@@ -187,24 +186,6 @@ async def test_a_service_knows_only_keys_of_its_own_environment(address: str) ->
 
 
 @pytest.mark.each_database
-async def test_a_use_of_the_console_is_the_last_use_and_makes_another_version(
-    service: Service, admin: Admin
-) -> None:
-    await admin.create()
-    before = (await admin.ask("GET", "/2")).headers["ETag"]
-    seen = "UPDATE callers SET seen_at = ?1 WHERE id = 2"
-    await service.store.write(do(seen, service.clock() + 999))
-    response = await admin.ask("GET", "/2")
-    assert response.json()["lastUsedAt"] == NOON
-    assert response.headers["ETag"] != before
-    old, current = {"If-Match": before}, {"If-Match": response.headers["ETag"]}
-    refused = await admin.ask("PATCH", "/2", {"name": "new"}, headers=old)
-    assert_error(refused, 412, "precondition_failed")
-    changed = await admin.ask("PATCH", "/2", {"name": "new"}, headers=current)
-    assert changed.json()["lastUsedAt"] == NOON
-
-
-@pytest.mark.each_database
 async def test_a_change_keeps_the_fields_that_it_does_not_name(admin: Admin) -> None:
     await admin.create(plan="enterprise", perMinute=5, perDay=70, expiresAt="2027-01-01T00:00:00Z")
     expected = await admin.show(2)
@@ -228,7 +209,7 @@ async def test_a_change_keeps_the_fields_that_it_does_not_name(admin: Admin) -> 
             assert await admin.show(2) == expected
 
 
-async def test_a_wantedof_scopes_or_networks_takes_effect_at_once(
+async def test_a_change_of_scopes_or_networks_takes_effect_at_once(
     service: Service, admin: Admin
 ) -> None:
     token = (await admin.create(scopes=["orders:read"]))["token"]
@@ -260,27 +241,13 @@ async def test_a_change_is_made_even_if_the_key_cache_cannot_be_refreshed(
         assert (await admin.show(2))["name"] == "new"
 
 
-async def test_a_rotation_ends_the_old_token_at_once(service: Service, admin: Admin) -> None:
-    created = await admin.create(plan="enterprise", perMinute=50)
-    old = created.pop("token")
-    response = await service.request("GET", "/v1/pets", old)
-    assert response.headers["X-RateLimit-Remaining"] == "49"
-    response = await admin.ask("POST", "/2/rotate")
-    rotated = response.json()
-    new = rotated.pop("token")
-    assert {**rotated, "lastUsedAt": None} == created | {"tokenEnds": new[-4:]}
-    assert is_token(new.encode(), "production")
-    assert await status(service, old) == 401
-    response = await service.request("GET", "/v1/pets", new)
-    assert response.headers["X-RateLimit-Remaining"] == "48"
-
-
 @pytest.mark.each_database
 async def test_an_administrator_sees_the_usage_of_a_key(service: Service, admin: Admin) -> None:
     other = await service.issue("enterprise", per_minute=2, per_day=9)
     for _ in range(3):
         await service.request("GET", "/v1/pets", other.token)
     await service.limiter.save()
+    await service.app.services.counter.save()
     own = (await service.request("GET", "/v1/usage", other.token)).json()
     before = await admin.show(other.id)
     usage = (await admin.ask("GET", f"/{other.id}/usage")).json()

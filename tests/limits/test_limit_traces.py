@@ -12,7 +12,7 @@ from petstore.domain.plans import UNLIMITED, Limits
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import NEVER, BanRules, State, charge, decide, describe, touched
 from petstore.limits.memory import MinuteLimiter
-from petstore.limits.redis import RedisRateLimiter
+from petstore.limits.redis import RedisLimiter
 from petstore.redis_client import RedisClient
 from support.exploration import explored
 from support.limited_key import LimitedKey
@@ -80,26 +80,28 @@ async def agree(client: RedisClient, key_id: int, now: Milliseconds) -> None:
     draw = Draw(key_id)
     rules, state = draw.rules(), draw.state(now)
     unbanned_at = draw.choice([NEVER, state.unbanned_at, max(0, state.unbanned_at) + 1, now])
-    shared = RedisRateLimiter(client, Given(state), rules, PATIENT)
+    one, other = [
+        RedisLimiter(client, Given(found), ManualClock(), rules, timeout=PATIENT)
+        for found in (state, None)  # another process learns the state from Redis alone
+    ]
     for step in range(4):
         limits = draw.limits()
         key = replace(api_key(key_id, *limits), unbanned_at=unbanned_at)
         if draw.random() < 0.3:
             requests, taken = draw.randint(0, 3), describe(state, limits, now, unbanned_at)
             expected, after = charge(state, limits, now, unbanned_at, requests, taken)
-            actual = await shared.judge("charge", key, requests, taken)
+            actual = await one.charge(key, requests, taken)
         else:
             expected, after = decide(state, limits, rules, now, unbanned_at)
-            actual = await shared.judge("take", key)
+            actual = await one.take(key)
         told = (step, rules, limits, state)
         assert actual == expected, told
-        assert await shared.load(key_id) == after, told
-        # Another process learns the state from Redis alone.
-        other = RedisRateLimiter(client, Given(), rules, PATIENT)
+        assert await one.load(key_id) == after, told
         described = describe(after, limits, now, unbanned_at)
-        assert await other.judge("look", key) == described, told
+        assert await other.look(key) == described, told
         state = touched(after, now)
         assert await other.load(key_id) == state, told
+    assert [one.fallbacks, other.fallbacks] == [0, 0]
 
 
 def test_the_script_agrees_with_the_limiter_for_any_state(

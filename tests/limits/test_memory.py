@@ -102,15 +102,6 @@ def test_a_holder_can_have_a_lower_limit_but_not_a_higher_one(clock: ManualClock
     assert verdicts(limiter, 2, 3, per_minute=9) == [True, True, False]
 
 
-def test_a_look_is_not_counted(clock: ManualClock) -> None:
-    limiter = limiter_of(clock, 2)
-    for _ in range(9):
-        assert limiter.look(1).described == LimitWindow(2, 2, NOON + 60)
-    limiter.take(1)
-    clock.advance(10)
-    assert limiter.look(1).described == LimitWindow(2, 1, NOON + 60)
-
-
 @pytest.mark.parametrize(
     ("taken", "remembered"),
     [

@@ -17,11 +17,11 @@ from petstore.clock import MINUTE, SECOND, system_clock
 from petstore.keys.model import Caller
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import BanRules, Decision, LimitWindow, RateLimiter
-from petstore.limits.redis import RedisLimiter, RedisRateLimiter
+from petstore.limits.redis import RedisLimiter
 from petstore.redis_client import RedisClient
 from support.manual_clock import ManualClock
 from support.programs import needs
-from support.redis_limiters import OF_ADDRESS, PATIENT, TimedClient, api_key, redis_limiter, said
+from support.redis_limiters import OF_ADDRESS, TimedClient, api_key, redis_limiter, said
 from support.redis_server import RedisServer, redis_server
 from support.silent_server import fake_server, way_to
 from support.tls import self_signed_certificate
@@ -78,16 +78,15 @@ async def test_processes_share_one_count_which_is_saved_whoever_saves_last(
     assert sorted(remaining) == list(range(12))
 
 
-async def test_the_clock_of_the_redis_server_is_used(
-    redis: RedisServer, states: StoredRateLimits, key: Caller
+async def test_the_clock_of_the_redis_server_is_used_even_without_it(
+    server: RedisServer, connect: Connect, key: Caller
 ) -> None:
-    shared = RedisRateLimiter(RedisClient(redis.url), states, BanRules(), PATIENT)
-    reset = (await shared.judge("take", key)).minute.reset * SECOND
-    processes, now = await shared.heartbeat()
-    await shared.close()
-    assert processes == 1
-    for moment in (reset - MINUTE, now):
-        assert abs(moment - system_clock()) < MINUTE
+    async with connect(server.url, client=RedisClient(server.url)) as limiter:
+        await limiter.heartbeat()
+        decisions = [await limiter.take(key)]
+        server.kill()
+        decisions.append(await limiter.take(key))
+    assert all(abs(each.now - system_clock()) < MINUTE for each in decisions)
 
 
 async def test_an_unban_seen_by_one_process_applies_at_once_in_another(

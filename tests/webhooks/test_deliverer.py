@@ -498,14 +498,6 @@ async def test_only_one_of_two_processes_delivers_and_another_resumes_at_once(
     assert sorted(sequence for sequence, _ in hook.sent) == list(range(1, 22))
 
 
-async def test_an_attempt_that_is_cut_off_by_a_stop_stays_pending(hook: Hook) -> None:
-    hook.endpoint.behaviour = silent
-    await hook.add_pets()
-    async with hook.delivering():
-        await hook.attempted(1)
-    assert await deliveries(hook.store) == [(1, "pending", 0)]
-
-
 async def test_without_the_secret_nothing_is_sent_and_the_log_says_so_once(
     hook: Hook, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -17,7 +17,6 @@ from petstore.events.model import EVENT_TYPES, scope_of
 from petstore.keys.model import DEFAULT_SCOPES, SCOPES
 from petstore.webhooks.model import (
     HOLD,
-    MAX_WEBHOOKS,
     NOTICED_FAILURES,
     Networks,
     SecretRotation,
@@ -27,7 +26,6 @@ from petstore.webhooks.model import (
     check_address,
     check_target,
     check_url,
-    in_order,
     is_success,
     next_attempt,
     paused_until,
@@ -175,12 +173,6 @@ def test_a_value_beyond_a_limit_is_refused_naming_the_field(
             decode_json(body, struct)
 
 
-def test_types_are_sorted_and_deduplicated() -> None:
-    types = ["order.placed", "pet.created", "order.placed"]
-    assert in_order(types) == ["pet.created", "order.placed"]
-    assert in_order(EVENT_TYPES[::-1]) == [*EVENT_TYPES]
-
-
 def test_a_webhook_gets_the_types_that_its_key_can_read() -> None:
     every = frozenset(EVENT_TYPES) - {"webhook.test"}
     assert wanted_types([], frozenset(SCOPES)) == every
@@ -190,10 +182,6 @@ def test_a_webhook_gets_the_types_that_its_key_can_read() -> None:
     types = ["order.placed", "key.banned"]
     assert wanted_types(types, frozenset(DEFAULT_SCOPES)) == set(types)
     assert wanted_types(types, frozenset({"pets:read"})) == {"key.banned"}
-
-
-def test_a_key_has_16_webhooks_and_an_old_secret_signs_for_a_day() -> None:
-    assert (MAX_WEBHOOKS, SecretRotation().grace_seconds) == (16, 86_400)
 
 
 LOCAL = [

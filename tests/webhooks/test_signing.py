@@ -35,13 +35,6 @@ def test_a_secret_is_derived_by_hkdf_with_sha_256_from_its_master_webhook_and_ve
     assert len(secrets) == 12
 
 
-def test_the_previous_secret_signs_until_its_grace_period_ends() -> None:
-    (old,) = webhook_secrets(MASTER, 7, 3, None, NOW)
-    (new,) = webhook_secrets(MASTER, 7, 4, None, NOW)
-    assert webhook_secrets(MASTER, 7, 4, NOW + 1, NOW) == [new, old]
-    assert webhook_secrets(MASTER, 7, 4, NOW, NOW) == [new]
-
-
 @pytest.mark.parametrize(
     "text",
     [

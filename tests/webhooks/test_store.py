@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from petstore.clock import DAY, SECOND, Milliseconds
-from petstore.databases.contract import Statement, Store
+from petstore.databases.contract import Store
 from petstore.errors import EventNotKept, NotFound, TooManyWebhooks
 from petstore.events.model import ADMINISTRATORS
 from petstore.events.store import Change
@@ -32,7 +32,6 @@ from petstore.webhooks.store import (
     create_webhook,
     delete_webhook,
     has_webhooks,
-    record_test,
     release_leases,
     take_leases,
 )
@@ -47,7 +46,6 @@ from support.webhooks import (
     add_webhook,
     deliveries,
     issue_key,
-    publish,
     webhook_row,
 )
 
@@ -153,13 +151,6 @@ async def test_a_webhook_goes_on_from_now_once_it_is_enabled(store: Store, key: 
         await store.write(change_webhook(Change(0, caller=key), 1, patch))
         assert await webhook_row(store, columns) == expected
     assert await webhook_row(store, "url, description") == (f"{URL}/new", "The till")
-
-
-async def test_a_test_is_an_event_of_the_key_of_the_webhook(store: Store, key: Caller) -> None:
-    test = await store.write(record_test(Change(NOW), 1))
-    await publish(store)
-    rows = await store.read(Statement("SELECT id, type, resource, key_id, at FROM events"))
-    assert rows == [(test.event_id, "webhook.test", "webhook/1", key.id, NOW)]
 
 
 # Leases

@@ -1,7 +1,7 @@
 """Long polls of the feed: each ends as soon as there is an event for it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Protocol, TypeAlias
@@ -37,12 +37,9 @@ class _Waiter(Struct, eq=False):
 class Feed:
     """Watches the feed while a client waits, with one query each ``seconds`` for all of them."""
 
-    def __init__(
-        self, store: Reader, seconds: float, publish: Callable[[], Awaitable[None]] | None = None
-    ) -> None:
+    def __init__(self, store: Reader, seconds: float) -> None:
         self._store = store
         self._seconds = seconds
-        self._publish = publish
         self._has_changed_callers = False
         self._waiters: set[_Waiter] = set()
         self._watching: asyncio.Task[None] | None = None
@@ -77,12 +74,6 @@ class Feed:
             self._waiters.discard(waiter)
             if client is not None:
                 client.on_lost = None
-
-    async def catch_up(self) -> None:
-        """Let what is committed by now be in the feed, if the database can be written."""
-        if self._publish is not None:
-            with suppress(Unavailable):
-                await self._publish()
 
     def recheck_callers(self) -> None:
         """Make all waiting clients check their rights again: a key or a person has changed."""

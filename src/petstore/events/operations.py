@@ -24,7 +24,7 @@ from petstore.events.model import (
     scope_of_kind,
 )
 from petstore.events.search import EventFilter, FeedPage, read_events
-from petstore.events.store import newest_position
+from petstore.events.store import newest_position, publish_first
 from petstore.interface.authentication import require_scope
 from petstore.interface.operation import Call, Context, Operation, Result, Success
 from petstore.interface.pages import limit_of
@@ -141,15 +141,12 @@ async def _list(context: Context, call: Call[None, ListEventsQuery]) -> Result[l
 
 
 async def _list_newest(context: Context, query: ListEventsQuery) -> Result[list[Event]]:
-    if query.wait:
-        msg = "wait: expected no wait together with sort=-sequence"
-        raise InvalidParameter(msg)
-    if query.cursor == LATEST:
-        msg = f"cursor: expected no {LATEST} together with sort=-sequence"
+    if query.wait or query.cursor == LATEST:
+        msg = f"sort: expected no -sequence together with wait or cursor={LATEST}"
         raise InvalidParameter(msg)
     wanted = _wanted(query, context.caller)
     if query.cursor is UNSET:
-        await context.services.feed.catch_up()
+        await publish_first(context.services.store)
     before = await _position(query, context.services.store)
     page = await _search(context, wanted, before, query)
     return Result(page.events, "" if page.is_last else IN_FEED.encode(page.position))

@@ -1,7 +1,7 @@
 """The limiter of many processes: limits in Redis, and in memory while Redis is unavailable."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from importlib.resources import files
 from typing import Literal, TypeAlias
@@ -47,10 +47,13 @@ _JUDGE = f"local DEFAULTS = {{ {_DEFAULTS} }}\n{_FOLDER.joinpath('judge.lua').re
 _HEARTBEAT = _FOLDER.joinpath("heartbeat.lua").read_text("utf-8")
 _PROCESSES = "petstore:processes"
 _SILENT_SECONDS = 5
+_TIMEOUT = 0.14
 _CHECK, _CHECK_TIMEOUT = "petstore:check", 0.3
 _NEEDED = (
     "TIME, EVAL, EVALSHA, HGETALL, HSET, PEXPIRE, EXPIRE, DEL, ZADD, ZREMRANGEBYSCORE, ZCARD, ZREM"
 )
+
+_LOG = logging.getLogger(__name__)
 
 
 class JudgeCall(Struct, omit_defaults=True):
@@ -85,28 +88,99 @@ _encode = Encoder().encode
 _decode = Decoder(Judgement).decode
 
 
-class RedisRateLimiter:
-    """Keeps the states of keys and addresses in Redis, and a copy of the keys' states in the store.
+class RedisLimiter:
+    """Limits in Redis, and this process's share of them while Redis is unavailable.
 
-    The time is the Redis server's. If Redis does not know a key, because it is new or Redis
-    has lost its memory, the limiter recalls it from the store. Every method that asks Redis raises
-    ``RedisUnavailable``.
+    The time is the Redis server's. The store has a copy of the states of keys: if Redis does not
+    know a key, because it is new or Redis has lost its memory, it is recalled from there.
+
+    Without Redis the time is ``clock``, corrected by what the last heartbeat said about the
+    server's clock, so clients that waited for ``Retry-After`` have waited long enough. There are at
+    least ``min_processes``, even if fewer have announced themselves.
     """
 
     def __init__(
-        self, client: RedisClient, store: RateLimitStore, rules: BanRules, timeout: float
+        self,
+        client: RedisClient,
+        store: RateLimitStore,
+        clock: Clock,
+        rules: BanRules,
+        min_processes: int = 1,
+        timeout: float = _TIMEOUT,
     ) -> None:
         self._client = client
+        self._clock = clock
         self._rules = rules
+        self._min_processes = self._processes = min_processes
+        self._timeout = timeout
         self._script = BatchedScript(client, _JUDGE.encode(), timeout)
         self._unsaved = UnsavedStates(store)
-        self._timeout = timeout
-        self._process = uuid4().hex
         self.load, self.save = self._unsaved.load, self._unsaved.save
+        self._process = uuid4().hex
+        self._local: MemoryLimiter | None = None
+        self._server_ahead: Milliseconds = 0
         self.bans = 0
+        self.fallbacks = 0
 
-    async def judge(
+    @property
+    def has_fallen_back(self) -> bool:
+        return self._local is not None
+
+    async def take(self, key: Caller) -> Decision:
+        return await self._judge("take", key)
+
+    async def look(self, key: Caller) -> Decision:
+        return await self._judge("look", key)
+
+    async def charge(self, key: Caller, requests: int, taken: Decision | None = None) -> Decision:
+        return await self._judge("charge", key, requests, taken)
+
+    async def take_of(self, budget: Budget, subject: str) -> Decision:
+        return await self._judge_minute("take", budget, subject)
+
+    async def look_at(self, budget: Budget, subject: str) -> Decision:
+        return await self._judge_minute("look", budget, subject)
+
+    async def heartbeat(self) -> None:
+        command: Command = ("EVAL", _HEARTBEAT, 1, _PROCESSES, self._process, _SILENT_SECONDS)
+        try:
+            ((processes, now),) = await self._client.execute([command], 3 * self._timeout)
+        except RedisUnavailable as error:
+            # Another server may have the address by now, and this one refuse changes.
+            await self._client.close()
+            self._fall_back(error)
+            return
+        self._server_ahead = now - self._clock()
+        if self._local is None:
+            self._processes = max(self._min_processes, processes)
+        else:
+            # The others may not have announced themselves yet to a server that was restarted.
+            self._processes = max(self._processes, processes)
+            self._local = None
+            _LOG.warning("Redis is back; processes share limits again")
+
+    async def close(self) -> None:
+        with suppress(RedisUnavailable):
+            await self._client.execute([("ZREM", _PROCESSES, self._process)], self._timeout)
+        await self._client.close()
+
+    async def _judge(
         self, mode: Mode, key: Caller, requests: int = 0, taken: Decision | None = None
+    ) -> Decision:
+        local = self._local
+        if local is None:
+            try:
+                return await self._judge_in_redis(mode, key, requests, taken)
+            except RedisUnavailable as error:
+                local = self._fall_back(error)
+        per_minute, per_day = key.limits.share(self._processes)
+        key = replace(key, per_minute=per_minute, per_day=per_day)
+        if mode == "charge":
+            return await local.charge(key, requests, taken)
+        return await (local.take(key) if mode == "take" else local.look(key))
+
+    async def _judge_in_redis(
+        self, mode: Mode, key: Caller, requests: int, taken: Decision | None
     ) -> Decision:
         name, limits, rules = f"petstore:key:{{{key.id}}}", key.limits, self._rules
         unbanned_at, threshold = key.unbanned_at or NEVER, rules.threshold(limits.per_minute)
@@ -125,27 +199,56 @@ class RedisRateLimiter:
         self._unsaved.put(key.id, judged.state)
         return _decision(call, limits, judged)
 
-    async def judge_minute(self, mode: Mode, budget: Budget, subject: str) -> Decision:
-        limits = Limits(budget.per_minute, UNLIMITED)
-        call = JudgeCall(mode, *limits, NEVER, NO_BANS, UNLIMITED, 0, _MINUTE_LIFETIME, _FRESH)
-        name = f"petstore:{budget.name}:{{{subject}}}"
-        return _decision(call, limits, _decode(await self._script.run(name, _encode(call))))
+    async def _judge_minute(self, mode: Mode, budget: Budget, subject: str) -> Decision:
+        local = self._local
+        if local is None:
+            limits = Limits(budget.per_minute, UNLIMITED)
+            call = JudgeCall(mode, *limits, NEVER, NO_BANS, UNLIMITED, 0, _MINUTE_LIFETIME, _FRESH)
+            name = f"petstore:{budget.name}:{{{subject}}}"
+            try:
+                return _decision(call, limits, _decode(await self._script.run(name, _encode(call))))
+            except RedisUnavailable as error:
+                local = self._fall_back(error)
+        per_minute, _ = Limits(budget.per_minute, UNLIMITED).share(self._processes)
+        judge = local.take_of if mode == "take" else local.look_at
+        return await judge(budget._replace(per_minute=per_minute), subject)
 
-    async def heartbeat(self) -> tuple[int, Milliseconds]:
-        """Announce this process; return how many processes there are, and the server's time."""
-        command: Command = ("EVAL", _HEARTBEAT, 1, _PROCESSES, self._process, _SILENT_SECONDS)
-        try:
-            ((processes, now),) = await self._client.execute([command], 3 * self._timeout)
-        except RedisUnavailable:
-            # Another server may have the address by now, and this one refuse changes.
-            await self._client.close()
-            raise
-        return processes, now
+    def _fall_back(self, error: RedisUnavailable) -> MemoryLimiter:
+        if self._local is None:
+            _LOG.warning(
+                "Redis is unavailable; each of %d processes enforces its share of the limits: %s",
+                self._processes,
+                error,
+            )
+            self.fallbacks += 1
+            self._local = MemoryLimiter(
+                _Shares(self.load, self._processes),
+                lambda: self._clock() + self._server_ahead,
+                self._rules,
+            )
+        return self._local
 
-    async def close(self) -> None:
-        with suppress(RedisUnavailable):
-            await self._client.execute([("ZREM", _PROCESSES, self._process)], self._timeout)
-        await self._client.close()
+
+class _Shares:
+    """The states of keys, with the usage divided by ``processes``."""
+
+    def __init__(self, load: Callable[[int], Awaitable[State | None]], processes: int) -> None:
+        self._load = load
+        self._processes = processes
+
+    async def load(self, key_id: int) -> State | None:
+        state = await self._load(key_id)
+        if state is None:
+            return None
+        # Rounded up: together the processes count no less than was used.
+        return replace(
+            state,
+            minute_used=-(-state.minute_used // self._processes),
+            day_used=-(-state.day_used // self._processes),
+        )
+
+    async def save(self, states: Iterable[tuple[int, State]]) -> None:
+        """Save nothing: the count of one process alone is not the state of a key."""
 
 
 async def check_redis(url: str) -> None:
@@ -173,138 +276,3 @@ def _decision(call: JudgeCall, limits: Limits, judged: Judgement) -> Decision:
         return describe(judged.state, limits, judged.now, call.unbanned_at)
     of_day = call.mode == "charge" and judged.verdict == "limited"
     return decision(judged.state, limits, judged.now, judged.verdict, of_day=of_day)
-
-
-_TIMEOUT = 0.14
-_LOG = logging.getLogger(__name__)
-
-
-class RedisLimiter:
-    """Limits in Redis, and this process's share of them while Redis is unavailable.
-
-    Meanwhile the limiter's time is ``clock``, corrected by what the last heartbeat said about the
-    server's clock, so clients that waited for ``Retry-After`` have waited long enough. There are at
-    least ``min_processes``, even if fewer have announced themselves.
-    """
-
-    def __init__(
-        self,
-        client: RedisClient,
-        store: RateLimitStore,
-        clock: Clock,
-        rules: BanRules,
-        min_processes: int = 1,
-        timeout: float = _TIMEOUT,
-    ) -> None:
-        self._clock = clock
-        self._rules = rules
-        self._min_processes = self._processes = min_processes
-        self._shared = RedisRateLimiter(client, store, rules, timeout)
-        self.save = self._shared.save  # copies the states that changed into the store
-        self._local: MemoryLimiter | None = None
-        self._server_ahead: Milliseconds = 0
-        self.fallbacks = 0
-
-    @property
-    def bans(self) -> int:
-        return self._shared.bans
-
-    @property
-    def has_fallen_back(self) -> bool:
-        return self._local is not None
-
-    async def take(self, key: Caller) -> Decision:
-        return await self._judge("take", key)
-
-    async def look(self, key: Caller) -> Decision:
-        return await self._judge("look", key)
-
-    async def charge(self, key: Caller, requests: int, taken: Decision | None = None) -> Decision:
-        return await self._judge("charge", key, requests, taken)
-
-    async def take_of(self, budget: Budget, subject: str) -> Decision:
-        return await self._judge_minute("take", budget, subject)
-
-    async def look_at(self, budget: Budget, subject: str) -> Decision:
-        return await self._judge_minute("look", budget, subject)
-
-    async def heartbeat(self) -> None:
-        try:
-            processes, now = await self._shared.heartbeat()
-        except RedisUnavailable as error:
-            self._fall_back(error)
-            return
-        self._server_ahead = now - self._clock()
-        if self._local is None:
-            self._processes = max(self._min_processes, processes)
-        else:
-            # The others may not have announced themselves yet to a server that was restarted.
-            self._processes = max(self._processes, processes)
-            self._local = None
-            _LOG.warning("Redis is back; processes share limits again")
-
-    async def close(self) -> None:
-        await self._shared.close()
-
-    async def _judge(
-        self, mode: Mode, key: Caller, requests: int = 0, taken: Decision | None = None
-    ) -> Decision:
-        local = self._local
-        if local is None:
-            try:
-                return await self._shared.judge(mode, key, requests, taken)
-            except RedisUnavailable as error:
-                local = self._fall_back(error)
-        per_minute, per_day = key.limits.share(self._processes)
-        key = replace(key, per_minute=per_minute, per_day=per_day)
-        if mode == "charge":
-            return await local.charge(key, requests, taken)
-        return await (local.take(key) if mode == "take" else local.look(key))
-
-    async def _judge_minute(self, mode: Mode, budget: Budget, subject: str) -> Decision:
-        local = self._local
-        if local is None:
-            try:
-                return await self._shared.judge_minute(mode, budget, subject)
-            except RedisUnavailable as error:
-                local = self._fall_back(error)
-        per_minute, _ = Limits(budget.per_minute, UNLIMITED).share(self._processes)
-        judge = local.take_of if mode == "take" else local.look_at
-        return await judge(budget._replace(per_minute=per_minute), subject)
-
-    def _fall_back(self, error: RedisUnavailable) -> MemoryLimiter:
-        if self._local is None:
-            _LOG.warning(
-                "Redis is unavailable; each of %d processes enforces its share of the limits: %s",
-                self._processes,
-                error,
-            )
-            self.fallbacks += 1
-            self._local = MemoryLimiter(
-                _Shares(self._shared, self._processes),
-                lambda: self._clock() + self._server_ahead,
-                self._rules,
-            )
-        return self._local
-
-
-class _Shares:
-    """The states of keys, with the usage divided by ``processes``."""
-
-    def __init__(self, shared: RedisRateLimiter, processes: int) -> None:
-        self._shared = shared
-        self._processes = processes
-
-    async def load(self, key_id: int) -> State | None:
-        state = await self._shared.load(key_id)
-        if state is None:
-            return None
-        # Rounded up: together the processes count no less than was used.
-        return replace(
-            state,
-            minute_used=-(-state.minute_used // self._processes),
-            day_used=-(-state.day_used // self._processes),
-        )
-
-    async def save(self, states: Iterable[tuple[int, State]]) -> None:
-        """Save nothing: the count of one process alone is not the state of a key."""

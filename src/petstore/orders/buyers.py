@@ -2,12 +2,12 @@
 
 import asyncio
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from msgspec import UNSET, json, msgpack
+from msgspec import UNSET
 
 from petstore.clock import DAY, Clock, Milliseconds
-from petstore.databases.contract import Row, Statement, Store, Unit, placeholder_list
+from petstore.databases.contract import Statement, Store, Unit, placeholder_list
 from petstore.databases.pages import opaque_parameter
 from petstore.domain.names import name_key
 from petstore.domain.words import terms_of
@@ -25,12 +25,7 @@ from petstore.periodic_tasks import PeriodicTask
 
 _BATCH = 100
 _PAUSE_SECONDS = 0.05
-_ORDER = b'"petId":'  # in the JSON of an order, and of nothing else that a POST returns
-# The expression and the condition of the index orders_with_buyers.
-_CLOSED_AT = (
-    "CASE WHEN status IN ('delivered', 'returned', 'cancelled')"
-    " THEN coalesce(returned_at, delivered_at, cancelled_at, placed_at) END"
-)
+_CLOSED_AT = "coalesce(returned_at, delivered_at, cancelled_at)"  # as the index orders_with_buyers
 
 
 class Forgotten(NamedTuple):
@@ -66,7 +61,7 @@ def forget_batch(before: Milliseconds, now: Milliseconds) -> Unit[int]:
 
 
 async def forget_buyer(store: Store, buyer: str, clock: Clock, by: Author) -> Forgotten:
-    """Forget a buyer, named exactly but for case, in closed orders and in recorded responses."""
+    """Forget a buyer, named exactly but for case, in closed orders."""
     closed: set[int] = set()
     still_open: set[int] = set()
     after: int | None = 0
@@ -76,7 +71,6 @@ async def forget_buyer(store: Store, buyer: str, clock: Clock, by: Author) -> Fo
         for order in await store.write(_forget_some(buyer, ids, clock(), by)):
             (still_open if order.status in OPEN_STATUSES else closed).add(order.id)
         after = found.next_after
-    await _forget_in_records(store, closed, buyer)
     return Forgotten(len(closed), len(still_open))
 
 
@@ -90,39 +84,6 @@ def _forget_some(buyer: str, ids: list[int], now: Milliseconds, by: Author) -> U
     orders = [order for order in map(ORDERS.read, rows) if _is_of(order, buyer)]
     yield from _forget([each for each in orders if each.status not in OPEN_STATUSES], now, by)
     return orders
-
-
-async def _forget_in_records(store: Store, ids: set[int], buyer: str) -> None:
-    after: Row = (0, "")
-    while True:
-        select = Statement(
-            "SELECT key_id, idempotency_key, answer FROM idempotency_records"
-            " WHERE (key_id, idempotency_key) > (?1, ?2)"
-            " ORDER BY key_id, idempotency_key LIMIT ?3",
-            (*after, _BATCH),
-            name="select_idempotency_records",
-        )
-        rows = await store.read(select)
-        for *name, answer in rows:
-            if _ORDER not in answer:
-                continue
-            response = msgpack.decode(answer)
-            order = json.decode(response["body"], type=Order)
-            if order.id in ids or _is_of(order, buyer):
-                response["body"] = json.encode(without_personal_data(order))
-                await store.write(_replace_record(name, answer, msgpack.encode(response)))
-        if len(rows) < _BATCH:
-            return
-        after = rows[-1][:2]
-
-
-def _replace_record(name: list[Any], before: bytes, answer: bytes) -> Unit[None]:
-    yield Statement(
-        "UPDATE idempotency_records SET answer = ?1"
-        " WHERE key_id = ?2 AND idempotency_key = ?3 AND answer = ?4",
-        (answer, *name, before),
-        name="replace_idempotency_record",
-    )
 
 
 def _is_of(order: Order, buyer: str) -> bool:

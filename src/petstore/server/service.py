@@ -224,7 +224,6 @@ async def deliver(
 
     rules = Rules(
         settings.environment,
-        publishes=on_postgres,
         poll_seconds=_POSTGRES_POLL_SECONDS if on_postgres else _SQLITE_POLL_SECONDS,
         stop_seconds=min(_STOP_SECONDS, settings.shutdown_timeout - 1),
     )

@@ -4,7 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct, json
@@ -37,7 +37,6 @@ SHOWN_DAYS = 30
 """How many UTC days are shown, today included."""
 
 _Counted: TypeAlias = tuple[str, int, str, int]
-_MAX_READ = 1000
 _MAX_USER_AGENT = 100
 # More of them at once would delay requests: on SQLite the event loop makes the change.
 _ROWS_AT_ONCE = 100
@@ -45,18 +44,6 @@ _COLUMNS = ("kind", "key_id", "name", "hour", "count", "latest")
 _ADDED = """(kind, key_id, name, hour) DO UPDATE SET count = counts.count + excluded.count,
     latest = CASE WHEN excluded.latest >= counts.latest THEN excluded.latest ELSE counts.latest END
 """
-_SELECT = """SELECT name, hour, count, latest FROM counts
-    WHERE kind = ?1 AND key_id = ?2 AND hour >= ?3 ORDER BY hour DESC, name LIMIT ?4
-"""
-
-
-class Count(NamedTuple):
-    """The requests of an hour or a day, and the ``latest`` one as JSON if it was kept."""
-
-    name: str
-    hour: int
-    requests: int
-    latest: str
 
 
 class Counter:
@@ -78,12 +65,11 @@ class Counter:
 
     async def save(self) -> None:
         """Add the counts to the table. A save that fails after its commit is made twice."""
-        # In order: neighbours share a page of the file.
-        counted = sorted(self._counts)
-        for first in range(0, len(counted), _ROWS_AT_ONCE):
-            async with self._saving:
-                batch = counted[first : first + _ROWS_AT_ONCE]
-                rows = [self._row(each) for each in batch if each in self._counts]
+        async with self._saving:
+            # In order: neighbours share a page of the file.
+            counted = sorted(self._counts)
+            for first in range(0, len(counted), _ROWS_AT_ONCE):
+                rows = [self._row(each) for each in counted[first : first + _ROWS_AT_ONCE]]
                 await self._store.write(upsert("counts", _COLUMNS, rows, _ADDED))
                 for kind, key_id, name, hour, saved, _ in rows:
                     saved_as = kind, key_id, name, hour
@@ -92,23 +78,19 @@ class Counter:
                         del self._counts[saved_as]
                         self._latest.pop(saved_as, None)
 
-    async def read(self, kind: Kind, key_id: int, first: int) -> list[Count]:
-        """Return the newest 1,000 counts from the hour ``first`` on, with those not saved yet."""
-        parameters = (kind, key_id, first, _MAX_READ)
-        async with self._saving:  # no count moves from memory to the table meanwhile
-            rows = await self._store.read(Statement(_SELECT, parameters, name="select_counts"))
-            unsaved = [self._row(each) for each in self._counts if each[:2] == (kind, key_id)]
-        found = {(-hour, name): (count, latest) for name, hour, count, latest in rows}
-        for *_, name, hour, more, latest in unsaved:
-            if hour >= first:
-                count, before = found.get((-hour, name), (0, ""))
-                found[-hour, name] = count + more, max(before, latest)
-        newest = sorted(found.items())[:_MAX_READ]
-        return [Count(name, -hour, *values) for (hour, name), values in newest]
-
     def _row(self, counted: _Counted) -> Row:
         latest = self._latest.get(counted)
         return *counted, self._counts[counted], "" if latest is None else text_of(latest)
+
+
+def select_counts(kind: Kind, key_id: int, first: int) -> Statement:
+    """Select name, hour and count of the newest 1,000 saved counts from the hour ``first`` on."""
+    return Statement(
+        "SELECT name, hour, count FROM counts WHERE kind = ?1 AND key_id = ?2 AND hour >= ?3"
+        " ORDER BY hour DESC, name LIMIT 1000",
+        (kind, key_id, first),
+        name="select_counts",
+    )
 
 
 def text_of(request: Request) -> str:

@@ -24,6 +24,8 @@ from petstore.usage.counter import (
     first_day,
     first_hour,
     list_uses,
+    select_counts,
+    select_uses,
     use_of,
 )
 
@@ -104,14 +106,10 @@ async def get_usage(services: Services, key: Caller, decision: Decision) -> Usag
     )
     # The saved count of today may be half a second old. The limiter's is exact.
     requests = dict(await services.store.read(select)) | {today: decision.day_used}
-    calls: dict[str, tuple[int, str]] = {}
-    for name, _, more, latest in await services.counter.read(
-        "deprecated", key.id, first_hour(first_day(services.clock()))
-    ):
-        count, last = calls.get(name, (0, ""))
-        calls[name] = (count + more, max(last, latest))
+    called = await services.store.read(select_uses(services.clock(), key.id))
+    calls = {name: counted for _, name, _, *counted in called}
     refused_since = services.clock() // HOUR - _REFUSED_HOURS + 1
-    refused = await services.counter.read("refused", key.id, refused_since)
+    refused = await services.store.read(select_counts("refused", key.id, refused_since))
     banned = decision.verdict == "banned"
     return Usage(
         plan=key.plan,
@@ -127,8 +125,7 @@ async def get_usage(services: Services, key: Caller, decision: Decision) -> Usag
             if each.operation in calls
         ],
         refused=[
-            RefusedRequests(utc(each.hour * HOUR), each.name or None, each.requests)
-            for each in refused
+            RefusedRequests(utc(hour * HOUR), name or None, count) for name, hour, count in refused
         ],
         scopes=[scope for scope in SCOPES if scope in key.scopes],
     )
@@ -137,7 +134,8 @@ async def get_usage(services: Services, key: Caller, decision: Decision) -> Usag
 async def list_statuses(services: Services, key_id: int) -> list[StatusUse]:
     first = first_hour(first_day(services.clock()))
     uses: dict[str, StatusUse] = {}
-    for name, hour, requests, _ in await services.counter.read("response", key_id, first):
+    counts = select_counts("response", key_id, first)
+    for name, hour, requests in await services.store.read(counts):
         newest = StatusUse(HTTPStatus(int(name)), 0, 0, utc(hour * HOUR).date())
         status, more, days, last = uses.get(name, newest)
         uses[name] = StatusUse(status, requests + more, days + 1, last)

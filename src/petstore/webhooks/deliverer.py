@@ -16,7 +16,7 @@ from petstore.clock import SECOND, Clock, Milliseconds
 from petstore.coalescing import Batcher
 from petstore.databases.contract import Store
 from petstore.events.model import Event
-from petstore.events.store import newest_position, publish_all, read_event
+from petstore.events.store import newest_position, read_event
 from petstore.keys.model import Environment
 from petstore.logs import LogEvent
 from petstore.periodic_tasks import PeriodicTask, attempt, background
@@ -64,13 +64,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Rules(NamedTuple):
-    """If it ``publishes``, it moves events to the feed, too (PostgreSQL).
-
-    It looks for changes to webhooks every ``refresh_seconds``. ``chance`` is from 0 to 1.
-    """
+    """It looks for changes to webhooks every ``refresh_seconds``. ``chance`` is from 0 to 1."""
 
     environment: Environment
-    publishes: bool = False
     poll_seconds: float = 0.05
     refresh_seconds: float = 0.5
     stop_seconds: float = 5
@@ -160,8 +156,6 @@ class Deliverer:
         queues = self._queues
         if not queues:
             return
-        if self.rules.publishes:
-            await publish_all(self.store)
         newest = (await newest_position(self.store)).sequence
         for webhooks, end in batches([queue.webhook for queue in queues.values()], newest):
             unit = make_deliveries(self._owner, webhooks, end, self.clock())

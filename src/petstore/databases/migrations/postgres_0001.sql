@@ -155,7 +155,7 @@ CREATE INDEX orders_by_return ON orders (returned_at) INCLUDE (currency, refund,
 
 -- Closed orders with something personal, by the time that they were closed.
 CREATE INDEX orders_with_buyers ON orders ((
-    CASE WHEN status IN ('delivered', 'returned', 'cancelled') THEN coalesce(returned_at, delivered_at, cancelled_at, placed_at) END
+    coalesce(returned_at, delivered_at, cancelled_at)
 )) WHERE coalesce(buyer, note, cancel_reason, return_reason) IS NOT NULL;
 
 -- Whoever calls: a key or a person. Their ids differ. seen_at is the last use of the console.

@@ -243,7 +243,7 @@ CREATE INDEX orders_by_return ON orders (returned_at, currency, refund, category
 
 -- Closed orders with something personal, by the time that they were closed.
 CREATE INDEX orders_with_buyers ON orders (
-    CASE WHEN status IN ('delivered', 'returned', 'cancelled') THEN coalesce(returned_at, delivered_at, cancelled_at, placed_at) END
+    coalesce(returned_at, delivered_at, cancelled_at)
 ) WHERE coalesce(buyer, note, cancel_reason, return_reason) IS NOT NULL;
 
 -- First responses to requests with an Idempotency-Key, each written with what it responds to.
