@@ -21,7 +21,7 @@ from petstore.databases.schema import RetentionDays, pruning
 from petstore.events.store import publishing
 from petstore.interface.application import Application, HttpRules, Pages, RequestHooks
 from petstore.interface.bodies import BodyReader
-from petstore.interface.documentation import Documentation, HealthPages, well_known_pages
+from petstore.interface.documentation import Documentation, HealthPages, robots
 from petstore.interface.openapi.document import DocumentPage
 from petstore.interface.operation import BASE, Services
 from petstore.interface.operations import OPERATIONS
@@ -64,8 +64,8 @@ def create_app(
         routes=Routes(BASE, OPERATIONS),
         pages=Pages(
             {
-                **well_known_pages(addresses.public_url, settings.security_contact, clock),
                 **docs.pages(),
+                "/robots.txt": robots,
                 "/healthz": health.live,
                 "/readyz": health.ready,
                 f"{BASE}/openapi.json": DocumentPage(

@@ -35,8 +35,6 @@ _PUBLIC_URL = re.compile(
     r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?"
     r"(?:/(?!v1/?\Z)(?:[A-Za-z0-9._~!$&'()*+=:@-]|%[0-9A-Fa-f]{2})+)*/?\Z"
 )
-# RFC 9116 section 2.5.3; a line break would begin another field.
-_CONTACT = re.compile(r"(?:mailto:[!-~]+@[!-~]+|https://[!-~]+|tel:\+?[0-9][0-9.()-]*)\Z")
 _ORIGIN = re.compile(r"(\*|[a-z][a-z0-9+.-]*://[^/?#\s]+)\Z")
 _POSTGRES_TAKEN = (
     *("dbname", "gsslib", "host", "krbsrvname", "options", "passfile", "password", "port"),
@@ -78,7 +76,7 @@ _REDIS = re.compile(
 SECTIONS = {
     "Where it listens": (
         *("host", "port", "metrics_port", "public_url", "other_environment_url"),
-        *("trusted_proxy", "allowed_origin", "security_contact"),
+        *("trusted_proxy", "allowed_origin"),
     ),
     "Store": (
         *("database", "redis", "database_connections", "database_timeout"),
@@ -169,11 +167,6 @@ class Settings:
     )
     other_environment_url: str = _setting(
         "", "The URL of the other environment, without /v1, for the OpenAPI document."
-    )
-    security_contact: tuple[str, ...] = _setting(
-        (),
-        "Where to report a vulnerability, for /.well-known/security.txt: mailto:…, https://… or"
-        " tel:…. May be repeated.",
     )
     trusted_proxy: tuple[str, ...] = _setting(
         (),
@@ -383,12 +376,6 @@ class Settings:
                 not url or _matches(_PUBLIC_URL, url),
                 f"{name.replace('_', '-')}: expected a URL such as https://api.example.com, perhaps"
                 " with a port and a path, without /v1, a user, ? and #",
-            )
-        for contact in self.security_contact:
-            _require(
-                _CONTACT.match(contact),
-                "security-contact: expected mailto:security@example.com, https://… or"
-                f" tel:+1-201-555-0123: {contact}",
             )
         for origin in self.allowed_origin:
             _require(

@@ -1194,12 +1194,13 @@ async def test_the_document_is_compressed_and_the_same_in_every_process_but_for_
         for _ in range(2)
     ]
     hosts = ("192.0.2.7:8000", "[2001:db8::7]", "", 250 * "a")
-    for host in (*(f"{number}.test" for number in range(20)), *hosts):
+    for number, host in enumerate((*hosts, *(f"{number}.test" for number in range(20)))):
         fields = [(b"host", host.encode("ascii")), (b"accept-encoding", b"gzip, br")]
         request = http_request("GET", b"/v1/openapi.json", fields)
         response = await page(request)
         assert response == await other(request)
-        assert b"content-encoding: gzip" in response.headers
-        described = json.loads(whole := gzip.decompress(response.body))
-        assert described == document(f"http://{host}", OPERATIONS)
-        assert len(response.body) < len(whole) / 8
+        is_compressed = b"content-encoding: gzip" in response.headers
+        assert is_compressed == (number < 8)  # a client that invents hosts costs no more time
+        whole = gzip.decompress(response.body) if is_compressed else response.body
+        assert json.loads(whole) == document(f"http://{host}", OPERATIONS)
+        assert not is_compressed or len(response.body) < len(whole) / 8
