@@ -64,7 +64,7 @@ async def test_the_media_type_is_json_in_any_case_with_any_parameters_and_no_enc
             response = await send("POST", "/pets", headers=headers, content=BELLA)
             message = assert_error(response, 415, "unsupported_media_type")
             assert "Content-Type: expected application/json" in message
-            assert not {"Accept-Encoding", "Accept-Patch"} & set(response.headers)
+            assert "Accept-Encoding" not in response.headers
     for encoding in ("gzip", "br", "identity", ""):
         with case(encoding):
             headers = {"Content-Type": "application/json", "Content-Encoding": encoding}
