@@ -54,12 +54,17 @@ class Service:
         wanted = {"environment": self.settings.environment, "expires_at": expires_at, **wanted}
         return await issue(self.store, self.clock, plan=plan, **wanted)
 
-    async def call(self, method: str, target: bytes, headers: Fields, *body: bytes) -> Response:
-        """Make one request whose body arrives in pieces."""
+    async def call(
+        self, method: str, target: bytes, headers: Fields, *body: bytes, is_cut_off: bool = False
+    ) -> Response:
+        """Make one request whose body arrives in pieces; the last one is empty or never arrives."""
         arriving = iter(body)
 
         async def receive() -> bytes:
-            return next(arriving, b"")
+            piece = next(arriving, None)
+            if piece is None and is_cut_off:
+                raise ConnectionError
+            return piece or b""
 
         return await self.app(http_request(method, target, headers), receive)
 
