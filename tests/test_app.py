@@ -85,15 +85,6 @@ async def test_counts_are_saved_and_the_log_is_complete_at_the_stop(database: Pa
     connection.close()
 
 
-async def test_counts_are_saved_while_the_service_runs(database: Path) -> None:
-    async with running_service(database) as service:
-        key = await service.issue("free")
-        await service.request("GET", "/v1/pets", key.token)
-        connection = apsw.Connection(str(database))
-        await eventually(lambda: connection.execute("SELECT requests FROM usage").get == 1)
-        connection.close()
-
-
 async def test_a_stop_while_the_database_is_locked_is_logged_and_ends(
     database: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -6,14 +6,12 @@ A ``console`` block is run, see ``support/console.py``. A ``sh`` block is not, b
 import os
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from shutil import which
 
 import pytest
 
-from support.console import blocks, console, interpreter_environment
-from support.forks import forks
+from support.console import blocks, console
 from support.postgres import PostgresServer
 from support.programs import needs
 
@@ -129,16 +127,9 @@ PLACES = {
 NEEDS = {"docs/proxy.md": "nginx"}
 
 
-@pytest.fixture(scope="module")
-def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The address of a process that runs ``petstore``."""
-    with forks(tmp_path_factory.mktemp("forks"), interpreter_environment()) as address:
-        yield address
-
-
 @pytest.mark.parametrize("name", RUN)
 def test_a_page_shows_the_output_of_its_commands(
-    name: str, tmp_path: Path, commands: Path, request: pytest.FixtureRequest
+    name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     if name in NEEDS and not which(NEEDS[name], path=f"{os.environ['PATH']}:/usr/sbin"):
         pytest.skip(needs(NEEDS[name]))
@@ -147,7 +138,7 @@ def test_a_page_shows_the_output_of_its_commands(
         postgres: PostgresServer = request.getfixturevalue("postgres")
         for url in re.findall(r"postgresql://petstore@db/\w+", TEXTS[name]):
             places[url] = places.get(url) or postgres.new_database()
-    with console(tmp_path, commands, places) as reader:
+    with console(tmp_path, places) as reader:
         reader.play(SETUPS.get(name, ""))
         reader.play(TEXTS[name])
 
@@ -182,12 +173,10 @@ def test_commands_that_are_not_run_are_well_formed() -> None:
     ],
     ids=["words", "columns", "days"],
 )
-def test_a_page_with_other_output_fails(
-    printed: str, shown: str, tmp_path: Path, commands: Path
-) -> None:
+def test_a_page_with_other_output_fails(printed: str, shown: str, tmp_path: Path) -> None:
     page = f"```console\n$ echo '{printed}'\n{shown}\n```"
     with (
-        console(tmp_path, commands) as reader,
+        console(tmp_path) as reader,
         pytest.raises(AssertionError, match=rf"line 2: \$ echo '{printed}'"),
     ):
         reader.play(page)

@@ -7,14 +7,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import httpx
 import pytest
 
 from support.console import blocks
+from support.odd_service import odd_service, response
 from support.process import ServerProcess, free_port
 from support.shop import Shop
 from support.waiting import within
@@ -33,29 +32,7 @@ def programs(page: str) -> list[str]:
 Send = Callable[[urllib.request.Request, Callable[[float], None]], bytes]
 
 
-@contextmanager
-def responding(*responses: tuple[int, str | None]) -> Iterator[str]:
-    left = iter(responses)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            status, retry_after = next(left)
-            self.send_response(status)
-            if retry_after:
-                self.send_header("Retry-After", retry_after)
-            self.send_header("Content-Length", "2")
-            self.end_headers()
-            self.wfile.write(b"[]")
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        Thread(target=server.serve_forever, args=[0.01]).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
+FOUND = response(200, [])
 
 
 def request_to(url: str) -> urllib.request.Request:
@@ -74,25 +51,28 @@ def test_the_example_waits_for_retry_after_or_a_growing_random_time_and_sends_ag
     send: Send,
 ) -> None:
     waits: list[float] = []
-    with responding((429, "7"), (503, "1"), (200, None)) as url:
-        assert send(request_to(url), waits.append) == b"[]"
+    told = (response(429, Retry_After=7), response(503, Retry_After=1), FOUND)
+    with odd_service(*told) as service:
+        assert send(request_to(service.url), waits.append) == b"[]"
     assert waits == [7, 1]
     waits.clear()
-    with responding((502, None), (504, None), (502, None), (200, None)) as url:
-        send(request_to(url), waits.append)
+    with odd_service(response(502), response(504), response(502), FOUND) as service:
+        send(request_to(service.url), waits.append)
     assert all(0 <= wait <= most for wait, most in zip(waits, (0.5, 1, 2), strict=True))
 
 
-@pytest.mark.parametrize("responses", [[(429, "3600")], [(400, None)], [(503, "1")] * 4])
-def test_the_example_gives_up_after_several_attempts(
-    send: Send, responses: list[tuple[int, str | None]]
-) -> None:
+@pytest.mark.parametrize(
+    "responses",
+    [[response(429, Retry_After=3600)], [response(400)], [response(503, Retry_After=1)] * 4],
+    ids=["long wait", "no retry", "four attempts"],
+)
+def test_the_example_gives_up_after_several_attempts(send: Send, responses: list[bytes]) -> None:
     waits: list[float] = []
     with (
-        responding(*responses) as url,
+        odd_service(*responses) as service,
         pytest.raises(urllib.error.HTTPError) as error,
     ):
-        send(request_to(url), waits.append)
+        send(request_to(service.url), waits.append)
     error.value.close()
     assert waits == [1] * (len(responses) - 1)
     waits.clear()

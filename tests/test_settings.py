@@ -34,10 +34,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     *(({"allowed_origin": (ORIGIN, it)}, "allowed-origin: expected ") for it in ORIGINS),
     *(({"public_url": url}, "public-url: expected a URL such as https://") for url in URLS),
-    *(
-        ({"trace_endpoint": it}, "trace-endpoint: expected an address such as http://")
-        for it in ("collector:4318", "ftp://x", "http://")
-    ),
     ({"workers": 2}, "workers: more than one process needs --redis"),
     ({"redis": "localhost:6379"}, "redis: expected redis://"),
     (

@@ -4,15 +4,13 @@ import gzip
 import re
 import shutil
 from base64 import b64encode
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
 import msgspec
-import zstandard
 
-from petstore.interface.documentation import CODINGS, HOME, MANIFEST, MISSING, Manifest, SiteFile
+from petstore.interface.documentation import ENDING, HOME, MANIFEST, MISSING, Manifest, SiteFile
 
 _TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -32,10 +30,6 @@ _ROOT = re.compile(r'(=|"base":|"search":)"/')
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _PAGE_ENDING = re.compile(r"(?<![^/])index\.html\Z|\.html\Z")
 _HASHED = re.compile(r"\.[0-9a-f]{8}\.min\.")
-_COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
-    "zstd": zstandard.ZstdCompressor(level=15).compress,
-    "gzip": partial(gzip.compress, mtime=0),
-}
 
 
 def write_site(rendered: Path, target: Path, texts: Mapping[str, str]) -> int:
@@ -53,10 +47,9 @@ def write_site(rendered: Path, target: Path, texts: Mapping[str, str]) -> int:
     shutil.rmtree(target, ignore_errors=True)
     manifest = Manifest(policy=_policy(scripts))
     for name, content in contents.items():
-        for coding, ending in CODINGS.items():
-            file = target / f"{name}{ending}"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(_COMPRESSORS[coding](content))
+        file = target / f"{name}{ENDING}"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(gzip.compress(content, mtime=0))
         if name != MISSING:
             _add(manifest, name)
     (target / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))

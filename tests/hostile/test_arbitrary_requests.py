@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from support.exploration import explored
 from support.service import Fields, bare_app, fields
+from support.strategies import json_values, pet_like_values
 
 # The service in the other thread may draw from ``random`` while Hypothesis makes an example.
 pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
@@ -51,20 +52,6 @@ HEADERS = st.lists(
     ),
     max_size=5,
 )
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner),
-    max_leaves=8,
-)
-PETS = st.fixed_dictionaries(
-    {},
-    optional={
-        "name": st.text(max_size=300) | JSON,
-        "categoryId": st.integers() | JSON,
-        "status": st.sampled_from(["available", "pending", "sold"]) | JSON,
-        "x": JSON,
-    },
-)
 
 
 @pytest.fixture(scope="module")
@@ -99,13 +86,16 @@ def test_no_query_makes_the_list_fail(statuses: Ask, query: bytes) -> None:
     assert statuses("GET", b"/v1/pets?" + query, [], b"") in {200, 400}
 
 
-@given(st.one_of(PETS, JSON).map(lambda value: json.dumps(value).encode()) | st.binary())
+@given(
+    st.one_of(pet_like_values, json_values).map(lambda value: json.dumps(value).encode())
+    | st.binary()
+)
 @explored(75)
 def test_no_body_makes_the_service_fail(statuses: Ask, body: bytes) -> None:
     assert statuses("POST", b"/v1/pets", [], body) in {201, 400}
 
 
-@given(PETS.filter(lambda pet: {"name", "categoryId"} <= pet.keys()))
+@given(pet_like_values.filter(lambda pet: {"name", "categoryId"} <= pet.keys()))
 @explored(75)
 def test_an_added_pet_can_be_listed(statuses: Ask, pet: dict[str, Any]) -> None:
     statuses("POST", b"/v1/pets", [], json.dumps(pet).encode())

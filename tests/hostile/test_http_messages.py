@@ -134,13 +134,6 @@ def test_non_text_bytes_in_a_header_do_no_harm(statuses: Statuses, head: Head) -
     assert statuses(head(GET, *fields)) == [200]
 
 
-def test_two_authorization_headers_are_refused(
-    statuses: Statuses, head: Head, short_timeout_token: str
-) -> None:
-    field = b"Authorization: Bearer " + short_timeout_token.encode() + b"\r\n"
-    assert statuses(head(GET, field)) == [401]
-
-
 # Bodies whose end could be read in two ways
 
 
@@ -169,17 +162,6 @@ def test_a_body_with_ambiguous_framing_is_refused(
     assert statuses(post(fields) + head()) == [400]
 
 
-def test_another_transfer_coding_beside_chunked_is_not_implemented(
-    statuses: Statuses, post: Head, head: Head
-) -> None:
-    assert statuses(post(b"Transfer-Encoding: gzip, chunked\r\n") + head()) == [501]
-
-
-def test_chunks_in_http_1_0_are_refused(statuses: Statuses, head: Head) -> None:
-    data = head(b"POST /v1/pets HTTP/1.0", CHUNKED) + chunk(BELLA) + END
-    assert statuses(data) == [400]
-
-
 @pytest.mark.parametrize(
     "body",
     [
@@ -199,22 +181,6 @@ def test_a_malformed_chunk_is_refused(
     statuses: Statuses, post: Head, head: Head, body: bytes
 ) -> None:
     assert statuses(post(CHUNKED, body=body) + head()) in ([400], [])
-
-
-def test_the_error_says_that_chunks_are_too_small(
-    short_timeout_server: ServerProcess, post: Head
-) -> None:
-    body = b"".join(chunk(b" ") for _ in range(1_000)) + chunk(BELLA) + END
-    with RawSocket(short_timeout_server.port) as connection:
-        connection.send(post(CHUNKED, body=body))
-        refused = connection.read_response().json()
-    assert (refused["code"], refused["status"]) == ("incomplete_body", 400)
-    assert "its chunks are too small" in refused["message"]
-
-
-def test_a_chunk_extension_is_ignored(statuses: Statuses, post: Head) -> None:
-    body = b'1f;a=b;c="d"\r\n' + BELLA + b"\r\n" + END
-    assert statuses(post(CHUNKED, body=body)) == [201]
 
 
 @pytest.mark.parametrize("other", [b"", b"X: y\r\n"])
@@ -326,14 +292,6 @@ def test_pipelined_requests_get_their_responses_in_order(
         connection.send(post() * 50)
         ids = [json.loads(connection.read_response().body)["id"] for _ in range(50)]
     assert ids == sorted(ids)
-
-
-def test_the_connection_closes_after_an_http_1_0_request(
-    short_timeout_server: ServerProcess, head: Head
-) -> None:
-    with RawSocket(short_timeout_server.port) as connection:
-        connection.send(head(b"GET /v1/pets?limit=1 HTTP/1.0") + LAST)
-        assert RESPONSE.findall(connection.rest()) == [b"200"]
 
 
 @pytest.mark.parametrize("end", [10, 40, -1])

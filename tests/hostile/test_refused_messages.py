@@ -127,23 +127,6 @@ def test_the_refusal_is_logged_and_measured_and_does_not_count_against_the_addre
     assert within(30, lambda: count() == before + 1)
 
 
-@pytest.mark.parametrize(
-    ("data", "line"),
-    [
-        (b"POST /v1/pets HTTP/1.1\r\n" + HOST, b"413 Content Too Large"),
-        (b"GET /" + b"a" * 9_000 + b" HTTP/1.1\r\n" + HOST, b"414 URI Too Long"),
-    ],
-    ids=["413", "414"],
-)
-def test_reason_phrases_are_current(
-    server: ServerProcess, token: str, data: bytes, line: bytes
-) -> None:
-    key = b"Authorization: Bearer " + token.encode() + b"\r\n"
-    with RawSocket(server.port) as connection:
-        connection.send(data + key + b"Content-Length: 70000\r\n\r\n")
-        assert connection.rest().startswith(b"HTTP/1.1 " + line + b"\r\n")
-
-
 @pytest.fixture(scope="module")
 def token(server: ServerProcess) -> str:
     return server.issue()

@@ -9,12 +9,10 @@ from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, get_args
-from unicodedata import category
 
 import apsw
 import httpx
 import jsonschema_rs
-import msgspec
 import pytest
 
 from petstore.backends import secret_file_of
@@ -22,7 +20,6 @@ from petstore.categories.model import CategoryCreate
 from petstore.clock import HOUR, Milliseconds
 from petstore.databases.contract import Statement, Unit
 from petstore.domain.decoding import convert
-from petstore.domain.fields import NOT_BLANK
 from petstore.errors import InvalidParameter, SecretAlreadyShown
 from petstore.events import store as events
 from petstore.events.model import EVENT_TYPES, IN_FEED, EventType, Position
@@ -33,7 +30,7 @@ from petstore.interface.openapi.document import DocumentPage, document
 from petstore.interface.openapi.events import example_of as example_of_event
 from petstore.interface.operation import BASE, FileBody, Operation
 from petstore.interface.operations import OPERATIONS
-from petstore.keys.model import SCOPES, Environment, KeyCreate, new_token
+from petstore.keys.model import SCOPES, Environment, new_token
 from petstore.keys.store import MAX_OWN_ROTATIONS, change_key, create_key
 from petstore.orders.model import OrderCreate
 from petstore.orders.store import place_order
@@ -690,43 +687,14 @@ def test_an_error_has_code_message_and_status() -> None:
     assert set(error["required"]) == set(types)
 
 
-# What the document takes, and the service does not: of pets, what Python alone takes for white
-# space; of keys, controls beyond ASCII, and what changes the direction of text.
-ODD = {"Cc", "Cf", "Zl", "Zp", "Zs"}
-ALSO_REFUSED: list[tuple[type[NewPet | KeyCreate], set[int]]] = [
-    (NewPet, {*range(0x1C, 0x20), 0x85}),
-    (
-        KeyCreate,
-        {
-            *range(0x80, 0xA0),
-            *(0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)),
-        },
-    ),
-]
-
-
-@pytest.mark.parametrize(("model", "also_refused"), ALSO_REFUSED)
-def test_the_pattern_and_the_service_agree_on_blank_names_with_few_exceptions(
-    model: type[NewPet | KeyCreate], also_refused: set[int]
-) -> None:
-    def is_taken(name: str) -> bool:
-        try:
-            msgspec.convert({**BELLA, "name": name}, model)
-        except msgspec.ValidationError:
-            return False
-        return True
-
-    schema = SCHEMAS[model.__name__]["properties"]["name"]
+@pytest.mark.parametrize("model", ["NewPet", "KeyCreate"])
+def test_the_documented_pattern_takes_names_in_any_script_and_no_blank_ones(model: str) -> None:
+    schema = SCHEMAS[model]["properties"]["name"]
     is_documented = jsonschema_rs.Draft202012Validator(schema).is_valid
-    # All controls, separators and what formats text, and the first 12,544 characters.
-    odd = (code for code in range(0x3100, 0x11_0000) if category(chr(code)) in ODD)
-    characters = [chr(code) for code in (*range(0x3100), *odd)]
-    documented = {each for each in characters if is_documented(each)}
-    taken = {each for each in characters if is_taken(each)}
-    unseen = {each for each in documented if not (re.search(NOT_BLANK, each) or each.isspace())}
-    unseen = unseen if model is NewPet else set()
-    assert documented - taken == unseen | {chr(code) for code in also_refused}
-    assert taken - documented <= {"\ufeff"}  # white space to JavaScript
+    for name in ("Bella", "K\u00e4the 2", " x ", "\u732b", "\U0001f407", "\u05d1\u05dc\u05d4"):
+        assert is_documented(name), name
+    for name in ("", " ", "\t\n", "\0", "Bella\0", "\u3000"):
+        assert not is_documented(name), name
 
 
 # What generated clients can take
@@ -877,19 +845,6 @@ async def test_the_service_takes_the_examples_of_all_parameters_at_once_and_igno
     assert response.is_success, response.text
 
 
-@pytest.mark.parametrize("name", DESCRIBED)
-def test_every_body_has_examples_that_match_its_schema(name: str) -> None:
-    described = DESCRIBED[name]
-    for body in (described.get("requestBody", {}), *described["responses"].values()):
-        for content in body.get("content", {}).values():
-            examples = [example["value"] for example in content.get("examples", {}).values()]
-            if "example" in content:
-                examples.append(content["example"])
-            assert examples or content["schema"].get("format") == "binary", content
-            for example in examples:
-                check(content["schema"], example)
-
-
 # Webhooks
 
 
@@ -922,11 +877,7 @@ def test_an_event_has_any_data_in_the_feed_and_typed_data_in_a_signed_delivery(
     event = example_of_event(kind)
     assert is_valid(name, event)
     assert is_valid("Event", event)
-    members = SCHEMAS[name]["properties"]
     assert not is_valid(name, event | {"data": {}})
-    if "previous" in event:
-        old = members["previous"]["$ref"].rpartition("/")[2]
-        assert event["previous"].keys() <= SCHEMAS[old]["properties"].keys()
     delivery = RESOLVED["webhooks"][kind]["post"]
     assert delivery["security"] == []
     assert [(each["name"], each["in"], each["required"]) for each in delivery["parameters"]] == [
@@ -1194,12 +1145,13 @@ async def test_the_document_is_compressed_and_the_same_in_every_process_but_for_
         for _ in range(2)
     ]
     hosts = ("192.0.2.7:8000", "[2001:db8::7]", "", 250 * "a")
-    for host in (*(f"{number}.test" for number in range(20)), *hosts):
+    for number, host in enumerate((*hosts, *(f"{number}.test" for number in range(20)))):
         fields = [(b"host", host.encode("ascii")), (b"accept-encoding", b"gzip, br")]
         request = http_request("GET", b"/v1/openapi.json", fields)
         response = await page(request)
         assert response == await other(request)
-        assert b"content-encoding: gzip" in response.headers
-        described = json.loads(whole := gzip.decompress(response.body))
-        assert described == document(f"http://{host}", OPERATIONS)
-        assert len(response.body) < len(whole) / 8
+        is_compressed = b"content-encoding: gzip" in response.headers
+        assert is_compressed == (number < 8)  # a client that invents hosts costs no more time
+        whole = gzip.decompress(response.body) if is_compressed else response.body
+        assert json.loads(whole) == document(f"http://{host}", OPERATIONS)
+        assert not is_compressed or len(response.body) < len(whole) / 8

@@ -114,8 +114,6 @@ filters = st.one_of(
     st.builds("/store/orders?status={}".format, order_statuses),
     st.builds("/store/orders?petId={}&limit={}".format, numbers, numbers),
     st.builds("/store/orders?buyer={}".format, st.sampled_from(["j", "JA", "john"])),
-    st.just("/store/sales"),
-    st.just("/store/sales?by=category"),
     st.just("/store/inventory?by=category"),
     st.just("/store/inventory"),
     *(each_of(path) for path in PATHS),
@@ -196,7 +194,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def look_at_everything(self) -> None:
         self.ask(*(Ask("GET", f"{path}?limit=100") for path in PATHS))
-        self.ask(Ask("GET", "/store/inventory?by=category"), Ask("GET", "/store/sales"))
+        self.ask(Ask("GET", "/store/inventory?by=category"))
 
     @rule(minutes=reservation_minutes, strict=st.booleans())
     def restart(self, minutes: int, *, strict: bool) -> None:

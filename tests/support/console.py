@@ -144,28 +144,10 @@ def _signal(group: int, number: int) -> bool:
     return True
 
 
-def interpreter_environment() -> dict[str, str]:
-    """Return the environment of a reader's programs, without that of the tests."""
-    inherited = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("PETSTORE_", "COVERAGE_", "PYTEST_"))
-    }
-    path = (_STAGE, Path(sys.executable).parent, inherited["PATH"])
-    return inherited | {
-        "PATH": os.pathsep.join(map(str, path)),
-        "LC_ALL": "C.UTF-8",
-        "PYTHONUNBUFFERED": "1",
-    }
-
-
 class Console:
-    """A shell in ``folder``; ``places`` are texts of the pages, with what they are here.
+    """A shell in ``folder``; ``places`` are texts of the pages, with what they are here."""
 
-    ``commands`` is the address of the process that runs ``petstore``.
-    """
-
-    def __init__(self, folder: Path, places: Mapping[str, str], commands: Path) -> None:
+    def __init__(self, folder: Path, places: Mapping[str, str]) -> None:
         ports = {port: str(free_port()) for port in _PORTS}
         folders = {name: f"{folder}{name}" for name in _FOLDERS}
         self._folder = folder
@@ -180,17 +162,26 @@ class Console:
         self._shell = subprocess.Popen(
             ["bash", "--noprofile", "--norc"],  # noqa: S607 - the one of the reader
             cwd=folder,
-            env=self._environment(ports["8000"], commands),
+            env=self._environment(ports["8000"]),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
 
-    def _environment(self, port: str, commands: Path) -> dict[str, str]:
-        return interpreter_environment() | {
+    def _environment(self, port: str) -> dict[str, str]:
+        """Return the environment of a reader's programs, without that of the tests."""
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PETSTORE_", "COVERAGE_", "PYTEST_"))
+        }
+        path = (_STAGE, Path(sys.executable).parent, inherited["PATH"])
+        return inherited | {
+            "PATH": os.pathsep.join(map(str, path)),
+            "LC_ALL": "C.UTF-8",
+            "PYTHONUNBUFFERED": "1",
             "HOME": str(self._folder),
-            "FORKS_OF_PETSTORE": str(commands),
             "PETSTORE_LOG_FORMAT": "text",  # as on a terminal
             "PETSTORE_PORT": port,
             "PETSTORE_URL": f"http://127.0.0.1:{port}/v1",
@@ -279,10 +270,8 @@ def _difference(step: Step, printed: str) -> str:
 
 
 @contextmanager
-def console(
-    folder: Path, commands: Path, places: Mapping[str, str] | None = None
-) -> Iterator[Console]:
-    opened = Console(folder, places or {}, commands)
+def console(folder: Path, places: Mapping[str, str] | None = None) -> Iterator[Console]:
+    opened = Console(folder, places or {})
     try:
         yield opened
     finally:

@@ -7,9 +7,8 @@ import httpx
 from argon2 import PasswordHasher
 
 from petstore.people.passwords import Passwords
-from support.people import add_active
+from support.people import add, set_some_password
 from support.service import Service
-from support.stores import do
 from support.visitor import Visitor, newcomer
 
 PASSWORD = "correct horse"
@@ -24,10 +23,9 @@ CHEAP = CHEAPLY()
 
 async def add_with_password(service: Service, password: str = PASSWORD, **wanted: Any) -> int:
     fields = {"name": "Grace", "login": LOGIN, "role": "clerk"} | wanted
-    person = await add_active(service.store, service.clock, **fields)
+    person = (await add(service.store, service.clock, **fields)).person
     hashed = await Passwords(CHEAP).hash(password)
-    unit = do("UPDATE people SET password = ?1 WHERE id = ?2", hashed, person.id)
-    await service.store.write(unit)
+    await set_some_password(service.store, person.id, hashed)
     return person.id
 
 

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from typing import NamedTuple
 import httpx
 
 from support.deploy_files import DEPLOY
-from support.process import free_port
+from support.process import free_port, listens
 from support.waiting import within
 
 GUIDE = DEPLOY.parent / "docs/proxy.md"
@@ -50,17 +49,12 @@ def _running(
             command, env={**os.environ, **(variables or {})}, stdout=file, stderr=file
         )
     try:
-        assert within(30, lambda: process.poll() is not None or _listens(port))
+        assert within(30, lambda: process.poll() is not None or listens(port))
         assert process.poll() is None, log.read_text()
         yield
     finally:
         process.terminate()
         process.wait(30)
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _replaced(config: str, patterns: Mapping[str, str]) -> str:

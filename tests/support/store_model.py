@@ -58,7 +58,6 @@ class StoreModel:
     kept: dict[str, tuple[Ask, Reply, int]] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)  # of reservations, by order
     last_ids: dict[str, int] = field(default_factory=dict)
-    sold: dict[int, int] = field(default_factory=dict)  # the category, by order
 
     def respond(self, ask: Ask) -> Reply:
         self._lapse()
@@ -83,8 +82,6 @@ class StoreModel:
         name, _, item = path.removeprefix("/store").removeprefix("/").partition("/")
         if name == "inventory":
             return Reply(200, self._inventory(dict(parse_qsl(query))))
-        if name == "sales":
-            return Reply(200, self._sales(dict(parse_qsl(query))))
         records: dict[int, Record] = getattr(self, name)
         if not item:
             if ask.method == "GET":
@@ -115,31 +112,6 @@ class StoreModel:
         rows = [_counted(found) | {"categoryId": number} for number, found in sorted(pets.items())]
         shown = [row for row in rows if row["available"] + row["pending"] + row["sold"]]
         return _counted([*self.pets.values()]) | {"categories": shown}
-
-    def _sales(self, query: dict[str, str]) -> Record:
-        today = datetime.fromtimestamp(self.now // 1000, UTC).date()
-        days = [today - timedelta(days=ago) for ago in range(6, -1, -1)]
-        by = query.get("by", "day")
-        rows: dict[Any, list[int]] = {str(day): [0] * 4 for day in days} if by == "day" else {}
-        for number, order in self.orders.items():
-            for place, (when, what) in enumerate((("delivered", "amount"), ("returned", "refund"))):
-                day = order.get(f"{when}At", "")[:10]
-                if str(days[0]) <= day <= str(today):
-                    row = rows.setdefault(day if by == "day" else self.sold[number], [0] * 4)
-                    row[2 * place] += 1
-                    row[2 * place + 1] += order.get(what, 0)
-        columns = ("orders", "amount", "returns", "refunded")
-        name = "day" if by == "day" else "categoryId"
-        return {
-            "from": str(days[0]),
-            "to": str(today),
-            "timeZone": "UTC",
-            "by": by,
-            "rows": [
-                {**dict(zip(columns, row, strict=True)), "currency": "USD", name: key}
-                for key, row in sorted(rows.items())
-            ],
-        }
 
     def _page(self, records: dict[int, Record], query: dict[str, str]) -> list[Record]:
         limit, buyer = int(query.pop("limit", "20")), query.pop("buyer", "")
@@ -218,7 +190,6 @@ class StoreModel:
         if order["complete"]:
             pet["status"] = "sold"
             order |= {"status": "delivered", "deliveredAt": order["placedAt"]}
-            self.sold[order_id] = pet["categoryId"]
             return order
         pet["status"] = "pending"
         if self.reservation_minutes:
@@ -268,8 +239,6 @@ class StoreModel:
         after = {"cancelled": "available", "delivered": "sold", "returned": "available"}.get(status)
         if after is not None:
             pet["status"] = after
-        if status == "delivered":
-            self.sold[order["id"]] = pet["categoryId"]
 
 
 def _counted(pets: list[Record]) -> Record:

@@ -27,16 +27,6 @@ async def eventually(happened: Callable[[], object], seconds: float = 30) -> Non
             await asyncio.sleep(0.005)
 
 
-async def turns_during(reading: Coroutine[Any, Any, object]) -> int:
-    """Return how often others have the event loop meanwhile."""
-    turns, task = 0, asyncio.create_task(reading)
-    while not task.done():
-        await asyncio.sleep(0)
-        turns += 1
-    await task
-    return turns
-
-
 async def rounds_of(*works: Coroutine[Any, Any, object]) -> list[int]:
     """Return in which round of the loop each work is done."""
     loop, round_, rounds = asyncio.get_running_loop(), 0, [0] * len(works)

@@ -20,7 +20,7 @@ from petstore.console.forms import isolated
 from petstore.console.numbers import grouped, money_in_words
 from petstore.domain.time_zones import local_time
 from petstore.http.messages import Headers, Request, Response
-from petstore.interface.messages import choose_coding
+from petstore.interface.messages import takes_gzip
 from petstore.keys.model import Scope
 
 _FOLDER = Path(__file__).parent
@@ -73,7 +73,7 @@ class _Asset:
         return gzip.compress(self._content, mtime=0)
 
     def response(self, request: Request) -> Response:
-        if choose_coding(request, ("gzip",)) is None:
+        if not takes_gzip(request):
             return Response(200, self._content, self._headers)
         return Response(200, self._compressed, [*self._headers, b"content-encoding: gzip"])
 

@@ -393,10 +393,6 @@ _STATUS_LINES = {
     status.value: b"HTTP/1.1 %d %s" % (status, status.phrase.encode("ascii"))
     for status in HTTPStatus
 }
-# Python 3.13 has these phrases of RFC 9110; 3.11 has the phrases of RFC 7231.
-_STATUS_LINES[413] = b"HTTP/1.1 413 Content Too Large"
-_STATUS_LINES[414] = b"HTTP/1.1 414 URI Too Long"
-_STATUS_LINES[422] = b"HTTP/1.1 422 Unprocessable Content"
 
 
 class ResponseWriter:

@@ -361,7 +361,6 @@ OPERATIONS = (
         query=CreateImportQuery,
         body=FileBody,
         media_types=MEDIA_TYPES,
-        in_turn=True,
         body_example="name,category,status\nBella,Dogs,available\n",
         errors=(TooManyImports,),
     ),

@@ -5,7 +5,7 @@ import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -293,20 +293,16 @@ class Application:
             self.services.counter.count("deprecated", key.id, operation.id, hour, latest)
             operation.deprecation.check(now)
         require_scope(key, operation.scope)
-        if operation.in_turn:
-            # Apart, so that files which arrive slowly keep no batch waiting.
-            admission = self.services.admission
-            open_ones = admission.files if operation.media_types else admission.batches
-            with await open_ones.take(key.id):
-                response = await self._respond_in_turn(exchange, operation, key, receive)
+        if operation.media_types:
+            response = await self._respond_to_file(exchange, operation, key, receive)
         else:
-            response = await self._respond_at_once(exchange, operation, key, receive)
+            response = await self._respond_to_json(exchange, operation, key, receive)
         if operation.waits:
             key = await self._find_caller_again(exchange)
             exchange.decision = await self.services.limiter.look(key)
         return response
 
-    async def _respond_at_once(
+    async def _respond_to_json(
         self, exchange: Exchange, operation: Operation, key: Caller, receive: Receive
     ) -> Response:
         request = exchange.request
@@ -317,9 +313,8 @@ class Application:
                 key = await self._find_caller_again(exchange)
                 require_scope(key, operation.scope)
             body = decode_json(text or _absent_body(operation), operation.body)
-            if operation.is_batch:
-                with await self.services.admission.batches.take(key.id):
-                    return await self._respond_to_batch(exchange, operation, key, body)
+        if operation.in_turn:
+            return await self._respond_in_turn(exchange, operation, key, body)
         return await self._execute(exchange, operation, key, body)
 
     async def _respond_without_key(self, exchange: Exchange) -> Response:
@@ -358,36 +353,31 @@ class Application:
             require_admitted(exchange.decision, KEY)
         return key
 
-    async def _respond_to_batch(
+    async def _respond_in_turn(
         self, exchange: Exchange, operation: Operation, key: Caller, body: Any
     ) -> Response:
-        """If the day has less left, the batch costs one request of the minute alone."""
-        size = len(body)
-        with await self.services.admission.working_batches.take(key.id):
+        """If the day has less left, a batch costs one request of the minute alone."""
+        admission = self.services.admission
+        with await admission.batches.take(key.id), await admission.working_batches.take(key.id):
+            key = await self._find_caller_again(exchange)
+            require_scope(key, operation.scope)
+            size = len(body) if operation.is_batch else 1
             if size > 1:
                 charge, admitted = self.services.limiter.charge, exchange.decision
                 decision = exchange.decision = await charge(key, size - 1, admitted)
                 require_admitted(decision, KEY, size)
             return await self._execute(exchange, operation, key, body)
 
-    async def _respond_in_turn(
+    async def _respond_to_file(
         self, exchange: Exchange, operation: Operation, key: Caller, receive: Receive
     ) -> Response:
         request, admission = exchange.request, self.services.admission
-        working = admission.readings if operation.media_types else admission.working_batches
-        with ExitStack() as opened:
-            body: object = None
-            if operation.media_types:
-                upload = await self._bodies.read_upload(request, receive, operation.media_types)
-                opened.enter_context(upload.content)
-                body = upload
-            elif operation.body is not None:
-                text = await self._bodies.read(request, receive)
-                body = decode_json(text or _absent_body(operation), operation.body)
-            with await working.take(key.id):
+        with await admission.files.take(key.id):
+            upload = await self._bodies.read_upload(request, receive, operation.media_types)
+            with upload.content, await admission.readings.take(key.id):
                 key = await self._find_caller_again(exchange)
                 require_scope(key, operation.scope)
-                return await self._execute(exchange, operation, key, body)
+                return await self._execute(exchange, operation, key, upload)
 
     async def _find_caller_again(self, exchange: Exchange) -> Caller:
         keys, token = self.services.keys, exchange.token

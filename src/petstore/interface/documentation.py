@@ -13,11 +13,11 @@ from petstore.http.messages import Headers, Request, Response
 from petstore.interface.application import PublicPage
 from petstore.interface.messages import (
     NO_STORE,
-    choose_coding,
     conditional,
     conditions_of,
     entity_tag,
     json_response,
+    takes_gzip,
 )
 from petstore.interface.operation import BASE
 
@@ -29,8 +29,8 @@ MANIFEST = "files.json"
 MISSING = "404.html"
 """The page for an address that has none."""
 
-CODINGS = {"zstd": ".zst", "gzip": ".gz"}
-"""The codings that each file is stored in, the preferred first, and the endings of their names."""
+ENDING = ".gz"
+"""The ending of the name of each file, which is stored compressed."""
 
 _CACHED_FILES = 64
 _HTML = "text/html; charset=utf-8"
@@ -84,16 +84,16 @@ class Documentation:
             raise NotFound(_NOT_BUILT)
         if not self.is_built or b"text/html" not in request.fields.get(b"accept", b"").lower():
             raise NotFound(_NOTHING, {"Vary": "Accept"})
-        body, _ = self._content(MISSING, None)
+        body, _ = self._content(MISSING, is_compressed=False)
         lines = [*self._headers(_HTML), b"vary: Accept"]
         return Response(404, body, lines, code=NotFound.code, is_shared=True)
 
     async def _file(self, file: SiteFile, request: Request) -> Response:
-        coding = choose_coding(request, CODINGS)
-        body, tag = self._content(file.name, coding)
+        is_compressed = takes_gzip(request)
+        body, tag = self._content(file.name, is_compressed=is_compressed)
         caching = b"max-age=31536000, immutable" if file.is_immutable else b"no-cache"
         shared = [b"etag: " + tag, b"cache-control: public, " + caching, b"vary: Accept-Encoding"]
-        coded = [] if coding is None else [f"content-encoding: {coding}".encode()]
+        coded = [b"content-encoding: gzip"] if is_compressed else []
         lines = [*self._headers(file.media_type), *coded, *shared]
         whole = Response(200, body, lines, tag=tag, is_shared=True)
         found = conditional(conditions_of(request), whole)
@@ -105,10 +105,10 @@ class Documentation:
             lines.append(f"content-security-policy: {self._manifest.policy}".encode())
         return lines
 
-    def _read(self, name: str, coding: str | None) -> tuple[bytes, bytes]:
-        """Return a file in a coding, and its entity tag. As it is, no file is stored."""
-        body = (self._folder / f"{name}{CODINGS[coding or 'gzip']}").read_bytes()
-        if coding is None:
+    def _read(self, name: str, *, is_compressed: bool) -> tuple[bytes, bytes]:
+        """Return a file and its entity tag."""
+        body = (self._folder / f"{name}{ENDING}").read_bytes()
+        if not is_compressed:
             body = gzip.decompress(body)
         return body, entity_tag(body)
 
@@ -121,7 +121,7 @@ _ROBOTS = f"User-agent: *\nAllow: {BASE}/openapi.json\nDisallow: {BASE}/\nDisall
 
 
 async def robots(_: Request) -> Response:
-    """Tell crawlers what they may read (RFC 9309)."""
+    """Keep crawlers (RFC 9309) to the documentation."""
     lines = [b"content-type: text/plain; charset=utf-8", b"cache-control: public, max-age=86400"]
     return Response(200, _ROBOTS.encode("ascii"), lines)
 

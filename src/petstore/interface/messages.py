@@ -1,7 +1,6 @@
 """What responses have in common: JSON, the Error body, entity tags, codings and limits."""
 
 import re
-from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
@@ -119,25 +118,12 @@ def _matches(field: bytes, tag: bytes) -> bool:
     return bare in field and _TAGS.match(field) is not None and bare in _TAG.findall(field)
 
 
-_CODING = re.compile(
-    rb"[ \t]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*(?:;[ \t]*[qQ]=([01](?:\.[0-9]{0,3})?)[ \t]*)?\Z"
-)
-
-
-def choose_coding(request: Request, available: Iterable[str]) -> str | None:
-    """Return ``None`` if the content goes as it is, even to a client that refuses that.
-
-    ``available`` is in the order of the service's own preference.
-    """
-    field = request.fields.get(b"accept-encoding")
-    if field is None:
-        return None
-    found = filter(None, map(_CODING.match, field.split(b",")))
-    weights = {match[1].decode("ascii").lower(): float(match[2] or 1) for match in found}
-    others = weights.get("*", 0.0)
-    ranked = [(weights.get(coding, others), coding) for coding in available]
-    weight, best = max(ranked, key=lambda pair: pair[0], default=(0.0, ""))
-    return best if weight > 0 and weight >= weights.get("identity", 0.0) else None
+def takes_gzip(request: Request) -> bool:
+    """Return whether ``Accept-Encoding`` has gzip, with any weight but 0."""
+    field = request.fields.get(b"accept-encoding", b"").lower().replace(b" ", b"")
+    weights = dict(coding.partition(b";q=")[::2] for coding in field.split(b","))
+    weight = weights.get(b"gzip", weights.get(b"*", b"0"))
+    return not weight or weight.strip(b"0.") != b""
 
 
 _DAY = DAY // SECOND

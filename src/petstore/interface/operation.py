@@ -233,9 +233,9 @@ class Operation:
     responds with or deletes. ``shows_orders``: a lapsed reservation shows in the response.
     ``cached``: the response is the same for every key, and valid until a change shows on it.
     ``no_store``: the response is about keys, so no cache may keep it.
-    ``media_types`` are for a body that is a file, a ``FileBody``. What is ``in_turn`` takes
-    long, so a key has one at a time, as it has one batch. ``waits``: the handler may take a second
-    or more, so the key is checked once more after it, and its limits are read again.
+    ``media_types`` are for a body that is a file, a ``FileBody``. What is ``in_turn``, as batches
+    are, takes long, so a key has one at a time. ``waits``: the handler may take a second or more,
+    so the key is checked once more after it, and its limits are read again.
     ``grows``: every page of the list says where to resume later.
     """
 

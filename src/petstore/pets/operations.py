@@ -171,6 +171,7 @@ OPERATIONS = (
         ),
         body=list[NewPet],
         body_example=[_NEW, _OSKAR],
+        in_turn=True,
         tagged=False,
         errors=(UnknownCategory,),
     ),

@@ -1,7 +1,6 @@
 """The OpenAPI 3.1 document, built from the table of operations, and the page that serves it."""
 
-import struct
-import zlib
+import gzip
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 
@@ -11,11 +10,11 @@ from petstore.http.messages import Request, Response
 from petstore.interface.bodies import MERGE_PATCH
 from petstore.interface.messages import (
     JSON,
-    choose_coding,
     conditional,
     conditions_of,
     encode_json,
     entity_tag,
+    takes_gzip,
 )
 from petstore.interface.openapi.events import SIGNATURE, deliveries, event_schemas
 from petstore.interface.openapi.responses import HEADERS, cause_of, possible_errors, responses_of
@@ -191,15 +190,15 @@ def _parameters(operation: Operation) -> list[Schema]:
 
 
 _PLACEHOLDER = "https://origin.invalid"
-_GZIP_HEADER = b"\x1f\x8b\x08" + bytes(6) + b"\xff"  # without a time or a system
-_LAST_BLOCK = b"\x03\x00"  # an empty one
+_COMPRESSED = 8
 _CACHED = [b"cache-control: public, max-age=300", b"vary: Accept-Encoding"]
 
 
 class DocumentPage:
-    """The document, encoded and compressed once; the URL is put into it for each request.
+    """The document, encoded once; the URL is put into it for each request.
 
-    So a client that invents hosts costs no more time than others, and no memory.
+    It is compressed once for each of the first few URLs. So a client that invents hosts costs no
+    more time than others, and no memory.
     """
 
     def __init__(
@@ -211,13 +210,17 @@ class DocumentPage:
     ) -> None:
         self._document = partial(document, _PLACEHOLDER, operations, environment, other_origin)
         self._root = root
+        self._compressed: dict[bytes, bytes] = {}
 
     async def __call__(self, request: Request) -> Response:
         root = encode_json(self._root(request))[1:-1]
         body, headers, coding = root.join(self._pieces), [JSON, *_CACHED], b""
-        if choose_coding(request, ["gzip"]) is not None:
-            body, coding = self._compressed(root, body), b"gzip"
-            headers.append(b"content-encoding: gzip")
+        if takes_gzip(request):
+            if root not in self._compressed and len(self._compressed) < _COMPRESSED:
+                self._compressed[root] = gzip.compress(body, mtime=0)
+            if root in self._compressed:
+                body, coding = self._compressed[root], b"gzip"
+                headers.append(b"content-encoding: gzip")
         # Not of the whole body: the digest would take longer than all the rest.
         tag = entity_tag(b"%b %b %b" % (self._digest, root, coding))
         whole = Response(200, body, [*headers, b"etag: " + tag], tag=tag)
@@ -225,24 +228,11 @@ class DocumentPage:
         is_whole = response is whole
         return whole if is_whole else replace(response, headers=[*response.headers, *_CACHED])
 
-    def _compressed(self, root: bytes, body: bytes) -> bytes:
-        """Return gzip (RFC 1952): compressed pieces, and ``root``, stored (RFC 1951 3.2.4)."""
-        stored = struct.pack("<BHH", 0, len(root), len(root) ^ 0xFFFF) + root
-        checks = struct.pack("<LL", zlib.crc32(body), len(body))
-        return b"".join([_GZIP_HEADER, stored.join(self._blocks), _LAST_BLOCK, checks])
-
     @cached_property
     def _pieces(self) -> list[bytes]:
         """The document, split where the URL of the service stands."""
         text: bytes = encode_json(self._document())
         return text.split(_PLACEHOLDER.encode("ascii"))
-
-    @cached_property
-    def _blocks(self) -> list[bytes]:
-        """The pieces, compressed apart: each ends at a whole byte, and refers to none before."""
-        makers = [zlib.compressobj(wbits=-zlib.MAX_WBITS) for _ in self._pieces]
-        pairs = zip(makers, self._pieces, strict=True)
-        return [maker.compress(piece) + maker.flush(zlib.Z_SYNC_FLUSH) for maker, piece in pairs]
 
     @cached_property
     def _digest(self) -> bytes:

@@ -12,7 +12,6 @@ from petstore.orders.model import PERSONAL, Order
 from petstore.usage.counter import DeprecationNoticeData
 
 _NOTICES = {"deprecation": DeprecationNoticeData.__name__, "keyNotice": KeyNoticeData.__name__}
-_NULL = {"type": "null"}
 
 
 def event_schemas(schemas: dict[str, Schema]) -> dict[str, Schema]:
@@ -30,14 +29,13 @@ def event_schemas(schemas: dict[str, Schema]) -> dict[str, Schema]:
             "type": {"type": "string", "description": type_description(types)},
             "data": reference("schemas", name),
         }
-        del members["previous"]
         about = "for the owner of a key"
-        if subject not in _NOTICES:
+        if subject in _NOTICES:
+            del members["previous"]
+        else:
             resource = subject.capitalize()
             about = f"about {resource}"
             found[name] = _snapshot(schemas[resource])
-            found[f"{resource}Previous"] = _previous(found[name], resource)
-            members["previous"] = reference("schemas", f"{resource}Previous")
         title = _event_name(subject)
         described = {"title": title, "description": f"An event {about}.", "properties": members}
         found[title] = event | described
@@ -65,23 +63,6 @@ def _snapshot(resource: Schema) -> Schema:
     }
     about = f"{name} after the event, or before it was deleted."
     return resource | {"title": f"{name}Snapshot", "description": about, "properties": members}
-
-
-def _previous(snapshot: Schema, resource: str) -> Schema:
-    members = snapshot["properties"].items()
-    return {
-        "title": f"{resource}Previous",
-        "description": f"The old values of the members of {resource} that changed.",
-        "type": "object",
-        "properties": {each: _nullable(about) for each, about in members if each != "id"},
-    }
-
-
-def _nullable(schema: Schema) -> Schema:
-    if "anyOf" in schema:
-        return schema
-    value = {name: of for name, of in schema.items() if name != "description"}
-    return {"anyOf": [value, _NULL], "description": schema["description"]}
 
 
 _SIGNED = "`v1,` and the HMAC-SHA256 of `id.timestamp.body` in base64; more may follow a space."
