@@ -17,7 +17,7 @@ from petstore.databases.contract import (
 from petstore.databases.pages import Page, found, read_page
 from petstore.domain.decoding import at_places
 from petstore.domain.fields import merged
-from petstore.domain.names import end_of_prefix, name_key
+from petstore.domain.names import name_key
 from petstore.errors import CategoryInUse, CategoryNameTaken, UnknownCategory
 from petstore.events.model import resource_event
 from petstore.events.store import Change
@@ -38,23 +38,8 @@ async def list_categories(
     )
 
 
-async def search_categories(
-    store: Reader, prefix: str, after: str | None, limit: int
-) -> tuple[list[Category], str | None]:
-    """Return categories whose names begin so, behind the key ``after``, and the next key."""
-    first = name_key(prefix)
-    end = end_of_prefix(first)
-    begin = ">=" if after is None else ">"
-    conditions = f"name_key {begin} ?2{' AND name_key < ?3' if end else ''}"
-    rows = await store.read(
-        Statement(
-            f"{_SELECT} WHERE {conditions} ORDER BY name_key LIMIT ?1",
-            (limit + 1, first if after is None else after, *filter(None, [end])),
-            name="search_categories",
-        )
-    )
-    found = [CATEGORIES.read(row) for row in rows[:limit]]
-    return found, name_key(found[-1].name) if len(rows) > limit else None
+async def find_named(reader: Reader, name: str) -> list[Category]:
+    return [CATEGORIES.read(row) for row in await reader.read(_named(name))]
 
 
 async def get_category(store: Reader, category_id: int) -> Category:
