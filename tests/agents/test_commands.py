@@ -1,20 +1,17 @@
 """``petstore mcp``, with the client of the official SDK."""
 
 import os
-import signal
 import sys
 from pathlib import Path
 from subprocess import PIPE, Popen
 
-import httpx
 import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from petstore import agents
 from support.agents import Agent
-from support.cases import case
-from support.process import ServerProcess, free_port
+from support.process import ServerProcess
 from support.shop import Shop
 
 PROGRAM = str(Path(sys.executable).parent / "petstore")
@@ -52,34 +49,7 @@ def test_it_ends_quietly_if_the_agent_no_longer_reads(server: ServerProcess, tok
         assert (process.wait(60), process.stderr.read()) == (0, b"")
 
 
-def test_over_http_it_serves_until_a_stop_signal(server: ServerProcess, token: str) -> None:
-    port, environment = free_port(), {**os.environ, "PETSTORE_URL": server.url}
-    options = ["--http", "--port", str(port), "--allowed-host", "mcp.shop.example"]
-    with Popen([PROGRAM, "mcp", *options], env=environment, stderr=PIPE, text=True) as process:
-        assert process.stderr
-        url = f"http://127.0.0.1:{port}/mcp"
-        assert process.stderr.readline() == f"MCP for {server.url}/v1 at {url}\n"
-        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-        headers = {"Authorization": f"Bearer {token}", "Host": "mcp.shop.example"}
-        assert "list_pets" in httpx.post(url, json=message, headers=headers).text
-        process.send_signal(signal.SIGTERM)
-        assert (process.wait(60), process.stderr.read()) == (0, "")
-
-
-def test_a_wrong_option_a_missing_key_and_a_wrong_proxy_are_named() -> None:
-    shop = Shop("http://127.0.0.1:9", "a-key")
-    for options, told in (
-        (("--http", "--host=::"), "--host ::: name the hosts by which clients reach it"),
-        (("--http", "--allowed-host=http://x"), "--allowed-host: 'http://x': expected a host"),
-        (("--http", "--allowed-host=x:80"), "--allowed-host: 'x:80': expected a host"),
-        (("--http", "--trusted-proxy=x"), "trusted-proxy: expected a network"),
-        (("--port=9",), "--port is for --http"),
-        (("--host=::1",), "--host is for --http"),
-        (("--allowed-host=shop.example",), "--allowed-host is for --http"),
-        (("--trusted-proxy=127.0.0.1",), "--trusted-proxy is for --http"),
-    ):
-        with case(options):
-            assert told in shop.fail("mcp", *options, status=2)
+def test_a_missing_key_and_a_wrong_proxy_are_named() -> None:
     told = Shop("http://127.0.0.1:9", "").fail("mcp", status=5)
     assert told.startswith("no key: put your API key into the environment")
     proxy = {"http_proxy": "ftp://proxy.example"}

@@ -6,23 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petstore.domain.cursors import BY_DELIVERY, BY_ID, BY_NAME, NEWEST_FIRST, CursorForm
+from petstore.domain.cursors import BY_DELIVERY, BY_ID, NEWEST_FIRST, CursorForm
 from petstore.domain.fields import INT64_MAX, INT64_MIN
-from petstore.domain.names import name_key
 from support.exploration import explored
-from support.strategies import pet_names
 
 FIRST = BY_ID.encode(20)
 NEWEST = NEWEST_FIRST.encode(20)
-NAMED = BY_NAME.encode("bella")
 ODD_IDS = (
     *("", "20", FIRST[:-1], FIRST + "A", FIRST + "=", FIRST + "\n", " " + FIRST, FIRST[:-1] + "B"),
     *(FIRST.replace("A", odd, 1) for odd in ("+", "/", "\uff21", "\0")),
-)
-ODD_NAMES = (
-    *("", "bella", "YQ", FIRST, f".{FIRST}.YQ"),
-    *(f".{odd}" for odd in ("", "YR", "AA", "YQ==", "Y", "YQ.YQ", "YQ\n", "Y Q", "\uff21")),
-    *("._w", ".7aCA"),  # no UTF-8, and a surrogate
 )
 ODD_NEWEST = ("", "-", f"x{FIRST}", f"--{FIRST}", f"-{FIRST}\n", f"-{FIRST[:-1]}B")
 
@@ -32,11 +24,13 @@ ODD_NEWEST = ("", "-", f"x{FIRST}", f"--{FIRST}", f"-{FIRST}\n", f"-{FIRST[:-1]}
     [
         *((BY_ID, odd) for odd in ODD_IDS),
         *((NEWEST_FIRST, odd) for odd in ODD_NEWEST),
-        *((BY_NAME, odd) for odd in ODD_NAMES),
+        *((form, BY_DELIVERY.encode((1, 2))) for form in (BY_ID, NEWEST_FIRST)),
+        *((BY_DELIVERY, odd) for odd in (FIRST, NEWEST, f"~{FIRST}", f"{FIRST}{FIRST}")),
+        *((BY_ID, NEWEST), (NEWEST_FIRST, FIRST)),
     ],
 )
 def test_an_invalid_cursor_is_refused(form: CursorForm[Any], cursor: str) -> None:
-    with pytest.raises(ValueError, match=r"^not a cursor$|utf-8|base64|padding"):
+    with pytest.raises(ValueError, match=r"^not a cursor$"):
         form.decode(cursor)
 
 
@@ -52,29 +46,6 @@ def test_text_that_matches_the_pattern_is_the_only_cursor_of_its_id(cursor: str)
     assert BY_DELIVERY.decode(f"~{FIRST}{cursor}") == (20, last_id)
 
 
-@pytest.mark.parametrize("cursor", [FIRST, NEWEST, NAMED, NEWEST_FIRST.encode(-1)])
-def test_a_cursor_works_only_for_the_kind_of_list_that_returned_it(cursor: str) -> None:
-    taken = 0
-    for form in (BY_ID, NEWEST_FIRST, BY_NAME):
-        try:
-            form.decode(cursor)
-        except ValueError:
-            continue
-        taken += 1
-    assert taken == 1
-
-
-@explored(100)
-@given(pet_names)
-def test_a_name_cursor_encodes_its_key(name: str) -> None:
-    key = name_key(name)
-    cursor = BY_NAME.encode(key)
-    assert BY_NAME.decode(cursor) == key
-    assert len(BY_NAME.encode(name_key(name[:100]))) <= BY_NAME.max_length
-
-
 def test_the_longest_cursors_have_the_documented_lengths() -> None:
-    longest = BY_NAME.encode("\U0010ffff" * 400)
     assert (len(FIRST), len(NEWEST)) == (BY_ID.max_length, NEWEST_FIRST.max_length)
     assert len(BY_DELIVERY.encode((1, 2))) == BY_DELIVERY.max_length
-    assert len(longest) == BY_NAME.max_length

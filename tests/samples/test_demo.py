@@ -26,7 +26,6 @@ from petstore.pets.model import NewPet
 from petstore.samples.demo import prepare_demo
 from petstore.settings import Settings, is_postgres
 from support.changes import create_category, create_pet
-from support.command import Command
 from support.keys import revoke
 from support.manual_clock import ManualClock
 from support.people import add, alter
@@ -85,11 +84,6 @@ def test_a_demo_says_what_to_do_and_keeps_its_store_and_key(start: StartServer) 
     headers, webhook = {"Authorization": f"Bearer {token}"}, {"url": "http://127.0.0.1:9999/hooks"}
     created = httpx.post(f"{server.url}/v1/webhooks", json=webhook, headers=headers)
     assert created.status_code == 201
-
-
-def test_an_environment_variable_starts_a_demo(command: Command) -> None:
-    text = " ".join(command.succeed("serve", "--help").split())
-    assert "[env var: PETSTORE_DEMO]" in text
 
 
 async def prepared(settings: Settings) -> str:
@@ -274,9 +268,6 @@ async def test_nobody_can_be_the_staff_of_the_demo_and_its_key_was_used_on_30_da
             " GROUP BY hour"
         )
         responses = dict(await rows(store, select))
-        refused = await column(store, "SELECT count FROM counts WHERE kind = 'refused'")
-        too_many = "SELECT count FROM counts WHERE kind = 'response' AND name = '429'"
-        assert refused == await column(store, too_many)
         calls = await column(store, "SELECT hour / 24 FROM counts WHERE kind = 'deprecated'")
     today = clock.now // DAY
     assert sorted(used) == sorted(calls) == [*range(today - 29, today)]

@@ -5,17 +5,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx2
 from mcp.client import Client
-from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent
 
-from petstore.agents.server import Endpoint, agent_server
+from petstore.agents.server import agent_server
 from petstore.http.messages import Respond
 from petstore.http.server import ConnectionLimits, HttpServer
 from petstore.keys.model import DEFAULT_SCOPES
 from petstore.server.listeners import listen
-from petstore.settings import Settings
 from petstore_client import AsyncClient
 from support.service import Service
 
@@ -56,7 +53,7 @@ class Agent:
 async def agent(url: str, key: str, *, writes: bool = False) -> AsyncIterator[Agent]:
     """Give an agent in the store at ``url``, without a transport between."""
     async with AsyncClient(key, f"{url}/v1", timeout=10, max_wait=5) as of_key:
-        server = agent_server(lambda _: of_key, writes=writes)
+        server = agent_server(of_key, writes=writes)
         async with Client(server) as client:
             yield Agent(client)
 
@@ -67,20 +64,3 @@ async def agent_in(service: Service, *scopes: str, writes: bool = False) -> Asyn
     key = await service.issue(scopes=frozenset(scopes or DEFAULT_SCOPES))
     async with listening(service.app) as url, agent(url, key.token, writes=writes) as made:
         yield made
-
-
-@asynccontextmanager
-async def served_agents(store_url: str, *hosts: str) -> AsyncIterator[str]:
-    client = AsyncClient("none", f"{store_url}/v1", timeout=10, max_wait=5)
-    endpoint = Endpoint(client, hosts, Settings(trusted_proxy=("127.0.0.1",)), writes=False)
-    async with endpoint.running(), listening(endpoint) as url:
-        yield url
-
-
-@asynccontextmanager
-async def agent_over_http(url: str, key: str, mode: str = "auto") -> AsyncIterator[Agent]:
-    async with (
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}) as http,
-        Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=mode) as client,
-    ):
-        yield Agent(client)

@@ -2,48 +2,36 @@
 
 from typing import Annotated
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
 from petstore.categories.model import Category, CategoryCreate, CategoryPatch
 from petstore.categories.store import (
     create_category,
     delete_category,
+    find_named,
     get_category,
     list_categories,
-    search_categories,
     update_category,
 )
-from petstore.domain.cursors import BY_ID, BY_NAME
-from petstore.errors import CategoryInUse, CategoryNameTaken, InvalidParameter
+from petstore.errors import CategoryInUse, CategoryNameTaken
 from petstore.events.changes import PageRange
 from petstore.interface.operation import Call, Context, Result
-from petstore.interface.pages import Ids, PageQuery, cursor_of, page_result, search_text
+from petstore.interface.pages import Ids, PageQuery, page_result, search_text
 from petstore.interface.resource import Resource
 
 
 class ListCategoriesQuery(PageQuery, frozen=True):
-    cursor: Annotated[str, cursor_of(BY_ID, BY_NAME)] | UnsetType = UNSET
-    id: Annotated[Ids, Meta(examples=[[]])] | UnsetType = UNSET  # a search takes none
+    id: Ids | UnsetType = UNSET
     name: (
-        Annotated[
-            str,
-            search_text(
-                "Only categories whose name begins with this text, ignoring case, sorted by name."
-            ),
-        ]
-        | UnsetType
+        Annotated[str, search_text("Only the category with this name, ignoring case.")] | UnsetType
     ) = UNSET
 
 
 async def _list(context: Context, call: Call[None, ListCategoriesQuery]) -> Result[list[Category]]:
     query, store = call.query, context.services.store
     if query.name is not UNSET:
-        if query.id is not UNSET:
-            msg = "id: expected no id together with name"
-            raise InvalidParameter(msg)
-        start = query.start(BY_NAME)
-        found, after = await search_categories(store, query.name, start, query.limit)
-        return Result(found, "" if after is None else BY_NAME.encode(after))
+        found = await find_named(store, query.name)
+        return Result([each for each in found if query.id is UNSET or each.id in query.id])
     page = await list_categories(store, query.after, query.limit, query.id)
     ids = range(min(query.id), max(query.id) + 1) if query.id else page.ids
     return page_result(page, extent=PageRange.of("category", ids))
@@ -59,7 +47,7 @@ OPERATIONS = (
     _RESOURCE.list(
         _list,
         ListCategoriesQuery,
-        "Returns a page of categories, by ascending `id`. With `name` they are sorted by name.",
+        "Returns a page of categories, by ascending `id`.",
     ),
     _RESOURCE.create(
         create_category,

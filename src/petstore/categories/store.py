@@ -17,16 +17,14 @@ from petstore.databases.contract import (
 from petstore.databases.pages import Page, found, read_page
 from petstore.domain.decoding import at_places
 from petstore.domain.fields import merged
-from petstore.domain.names import end_of_prefix, name_key
+from petstore.domain.names import name_key
 from petstore.errors import CategoryInUse, CategoryNameTaken, UnknownCategory
 from petstore.events.model import resource_event
 from petstore.events.store import Change
-from petstore.time_slices import TimeSlices
 
 _SELECT = f"SELECT {CATEGORIES.columns} FROM categories"  # noqa: S608 - only names
 _GIVEN = CategoryCreate.__struct_fields__
 _WIDTH = len(_GIVEN)
-_NAMES_AT_ONCE = 500
 
 
 async def list_categories(
@@ -38,23 +36,8 @@ async def list_categories(
     )
 
 
-async def search_categories(
-    store: Reader, prefix: str, after: str | None, limit: int
-) -> tuple[list[Category], str | None]:
-    """Return categories whose names begin so, behind the key ``after``, and the next key."""
-    first = name_key(prefix)
-    end = end_of_prefix(first)
-    begin = ">=" if after is None else ">"
-    conditions = f"name_key {begin} ?2{' AND name_key < ?3' if end else ''}"
-    rows = await store.read(
-        Statement(
-            f"{_SELECT} WHERE {conditions} ORDER BY name_key LIMIT ?1",
-            (limit + 1, first if after is None else after, *filter(None, [end])),
-            name="search_categories",
-        )
-    )
-    found = [CATEGORIES.read(row) for row in rows[:limit]]
-    return found, name_key(found[-1].name) if len(rows) > limit else None
+async def find_named(reader: Reader, name: str) -> list[Category]:
+    return [CATEGORIES.read(row) for row in await reader.read(_named(name))]
 
 
 async def get_category(store: Reader, category_id: int) -> Category:
@@ -64,26 +47,12 @@ async def get_category(store: Reader, category_id: int) -> Category:
     return found(await store.read(select), CATEGORIES.read, "category", category_id)
 
 
-async def names_of_categories(store: Reader, ids: Collection[int]) -> dict[int, str]:
-    if not ids:
+async def ids_of_categories(reader: Reader, keys: Collection[str]) -> dict[str, int]:
+    """Return the ids of at most a hundred categories by the ``name_key`` of their names."""
+    if not keys:
         return {}
-    sql = f"SELECT id, name FROM categories WHERE id IN {placeholders(len(ids))}"  # noqa: S608
-    select = Statement(sql, tuple(ids), name="select_category_names")
-    return dict(await store.read(select))
-
-
-async def ids_of_categories(store: Reader, names: Collection[str]) -> dict[str, int]:
-    keys, slices = dict[str, str](), TimeSlices()
-    for name in names:
-        await slices.rest()
-        if "\0" not in name:  # PostgreSQL has none in a text
-            keys[name] = name_key(name)
-    wanted, ids = sorted(set(keys.values())), dict[str, int]()
-    for start in range(0, len(wanted), _NAMES_AT_ONCE):
-        some = wanted[start : start + _NAMES_AT_ONCE]
-        sql = f"SELECT name_key, id FROM categories WHERE name_key IN {placeholders(len(some))}"  # noqa: S608
-        ids |= dict(await store.read(Statement(sql, tuple(some), name="select_category_ids")))
-    return {name: ids[key] for name, key in keys.items() if key in ids}
+    sql = f"SELECT name_key, id FROM categories WHERE name_key IN {placeholders(len(keys))}"  # noqa: S608
+    return dict(await reader.read(Statement(sql, tuple(keys), name="select_category_ids")))
 
 
 def id_of_category(name: str) -> Unit[int]:
@@ -165,8 +134,8 @@ def lock_categories(ids: Collection[int]) -> Unit[set[int]]:
     return {category_id for (category_id,) in rows}
 
 
-def unknown_category(category_id: int) -> UnknownCategory:
-    msg = f"categoryId: expected a registered category; there is no category {category_id}"
+def unknown_category(category_id: int, field: str = "categoryId") -> UnknownCategory:
+    msg = f"{field}: expected a registered category; there is no category {category_id}"
     return UnknownCategory(msg)
 
 

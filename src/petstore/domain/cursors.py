@@ -28,7 +28,8 @@ class CursorForm(Generic[P]):
 
     def decode(self, cursor: str) -> P:
         if not self._matches(cursor):
-            raise _not_a_cursor()
+            msg = "not a cursor"
+            raise ValueError(msg)
         return self._decode(cursor)
 
 
@@ -49,21 +50,9 @@ def _decode_id(cursor: str) -> int:
     return int.from_bytes(base64_bytes(cursor), signed=True)
 
 
-def _decode_name(cursor: str) -> str:
-    name = base64_bytes(cursor[1:]).decode()
-    if "\0" in name or BY_NAME.encode(name) != cursor:
-        raise _not_a_cursor()
-    return name
-
-
-def _not_a_cursor() -> ValueError:
-    return ValueError("not a cursor")
-
-
 # 64 bits, of which the last character has four.
 _ID = "[A-Za-z0-9_-]{10}[AEIMQUYcgkosw048]"
 _ID_LENGTH = 11
-_LONGEST_KEY = 400  # characters, each of four bytes: a name has 100, which may become four each
 
 BY_ID = CursorForm(_ID, _ID_LENGTH, _encode_id, _decode_id)
 """The id of the last item (an int64), in a list by ascending id."""
@@ -83,11 +72,3 @@ BY_DELIVERY = CursorForm(
     lambda cursor: (_decode_id(cursor[1:12]), _decode_id(cursor[12:])),
 )
 """The time of delivery and the id of the last item, in a list of orders by delivery."""
-
-BY_NAME = CursorForm(
-    r"\.[A-Za-z0-9_-]+",
-    1 + (4 * _LONGEST_KEY * 4 + 2) // 3,
-    lambda name: f".{base64_text(name.encode())}",
-    _decode_name,
-)
-"""The key of the name of the last item, in a list by name."""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from petstore.databases.contract import Store
 from petstore.databases.pages import Page
-from petstore.domain.cursors import BY_DELIVERY, BY_ID, BY_NAME, NEWEST_FIRST, CursorForm
+from petstore.domain.cursors import BY_DELIVERY, BY_ID, NEWEST_FIRST, CursorForm
 from petstore.domain.decoding import convert, field_types, number_or_text
 from petstore.domain.fields import NO_U0000, Int64
 from petstore.domain.names import MAX_SEARCHED
@@ -59,7 +59,6 @@ _CURSORS = {
     BY_ID.pattern: BY_ID.encode(20),
     NEWEST_FIRST.pattern: NEWEST_FIRST.encode(20),
     BY_DELIVERY.pattern: BY_DELIVERY.encode((1_795_000_000_000, 20)),
-    BY_NAME.pattern: BY_NAME.encode("ferrets"),
 }
 
 

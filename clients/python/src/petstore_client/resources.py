@@ -189,13 +189,12 @@ class Categories(Resource[D]):
     ) -> Listing[Category]:
         """List categories.
 
-        Iterates over categories, by ascending ``id``. With ``name`` they are sorted by name. Your
-        key needs the scope ``pets:read``.
+        Iterates over categories, by ascending ``id``. Your key needs the scope ``pets:read``.
 
         Args:
             id: Filters by identifier; one, or any number.
-            name: Only categories whose name begins with this text, ignoring case, sorted by name.
-                Cannot be used together with ``sort``, and has no U+0000.
+            name: Only the category with this name, ignoring case. Cannot be used together with
+                ``sort``, and has no U+0000.
             limit: The size of a page, from 1 to 100. By default 100.
         """
         return listed(Category, "/categories", locals())
