@@ -45,8 +45,8 @@ async def test_a_pet_with_an_invalid_field_is_not_added(service: Service, staff:
     for field, typed, said in (
         ("name", "", "Name: expected 1 to 255 characters, not only spaces"),
         ("categoryId", "", "Category: choose a category"),
-        ("categoryId", "a\0b", "Category: there is no category"),
-        ("categoryId", "9" * 19, "Category: there is no category"),
+        ("categoryId", "a\0b", "Category: expected a whole number"),
+        ("categoryId", "9" * 19, "Category: expected a whole number"),
         ("status", "lost", "Status: expected one of"),
     ):
         with case(field, typed):

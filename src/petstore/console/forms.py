@@ -114,13 +114,6 @@ class Problem(NamedTuple):
     def about(self, field: str) -> "Problem | None":
         return next((each for each in self.all if each.field == field), None)
 
-    def changed(self, field: str, **changes: Any) -> "Problem":
-        problems = [each._replace(others=()) for each in self.all]
-        first, *others = (
-            each._replace(**changes) if each.field == field else each for each in problems
-        )
-        return first._replace(others=tuple(others))
-
 
 _NO_LABELS: Mapping[str, str] = {}
 
@@ -245,9 +238,9 @@ def _pairs(form: Form) -> list[tuple[str, str]]:
 Texts: TypeAlias = Mapping[str, str]
 """The texts of the fields of a form, by their names. Texts of a list are joined by spaces."""
 
-Control: TypeAlias = Literal["input", "text", "choice", "moment", "box", "boxes", "lines"]
+Control: TypeAlias = Literal["input", "text", "choice", "moment", "boxes", "lines"]
 """How a field is filled in: a ``text`` may have line breaks, an ``input`` has none. A form does not
-send a ``box`` or ``boxes`` that is not checked."""
+send ``boxes`` that are not checked."""
 
 _OPENED = "was_"
 _OWN_PASSWORD = {"current": "Your own password"}
@@ -287,8 +280,7 @@ class Field(NamedTuple):
         return _OPENED + self.name in form.fields
 
     def is_in(self, form: Form) -> bool:
-        is_box = self.control in ("box", "boxes")
-        return self.name in form.fields or (is_box and self.was_in(form))
+        return self.name in form.fields or (self.control == "boxes" and self.was_in(form))
 
 
 class Difference(NamedTuple):

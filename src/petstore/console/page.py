@@ -484,6 +484,8 @@ class PageRequest(Struct):
     async def tell_change(
         self, name: str, before: Texts, now: Texts, version: str = ""
     ) -> Response:
+        if before == now:
+            return await self.back(Notice("Nothing was changed."))
         undo = Undo(self.own_path, undo_fields(before, now, version))
         pressed = self.form.text("undo")
         return await self.back(change_notice(name, f"{name} is changed.", undo, pressed))

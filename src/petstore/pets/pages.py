@@ -9,11 +9,7 @@ from urllib.parse import urlencode
 from msgspec import UNSET, to_builtins
 from msgspec import convert as converted
 
-from petstore.categories.pages import (
-    added_category,
-    category_form,
-    with_category,
-)
+from petstore.categories.pages import category_form
 from petstore.clock import Milliseconds
 from petstore.console.downloads import download_list
 from petstore.console.forms import (
@@ -55,15 +51,27 @@ _SELLS = "amount"
 _NUMBER = re.compile(r"(?:pet ?)?#? ?([0-9]+)", re.IGNORECASE)
 _STATUS_CHOICES = (("", "any"), *_STATUSES, (_NO_STATUS, "no status"))
 _STATUS_FILTER = choice("status", "Status", *_STATUS_CHOICES, parse=optional)
-_CATEGORY = Field("categoryId", "Category", parse=optional)
+
+
+def _category(text: str) -> int | str:
+    if not text:
+        msg = "categoryId: choose a category"
+        raise InvalidBody(msg)
+    return number_or_text(text)
+
+
+_CATEGORY = Field(
+    *("categoryId", "Category"), show=lambda pet: f"{pet.category_id}", parse=_category
+)
+_MAY_BE_EMPTY = _CATEGORY._replace(parse=lambda text: number_or_text(text) if text else None)
 _FILTERS = FieldSet(
     Field("name", "Name", parse=optional, caption="Name or number", type="search"),
     _STATUS_FILTER,
-    _CATEGORY._replace(parse=lambda text: number_or_text(text) if text else None),
+    _MAY_BE_EMPTY,
 )
 SELECTION_FORM = FieldSet(
     choice("status", "Status", ("", "Keep"), *_STATUS_CHOICES[1:], parse=optional),
-    _CATEGORY,
+    _MAY_BE_EMPTY,
 )
 """What several selected pets get at once; an empty field leaves them as they are."""
 
@@ -73,10 +81,7 @@ def _form(
 ) -> FieldSet:
     special = {
         "name": Field("name", "Name", attributes={"aria-required": "true"}),
-        "categoryId": Field(
-            *("categoryId", "Category"),
-            show=lambda pet: f"{pet.category_id}",
-        ),
+        "categoryId": _CATEGORY,
         "status": choice("status", "Status", *statuses, parse=optional, hint=status_hint),
     }
     # Any other field is a line of text that may be empty.
@@ -184,13 +189,9 @@ def _undo_of(pet: Pet) -> Undo:
 
 
 async def _create(request: PageRequest) -> Response:
-    body = await with_category(request, "createPet", FORM.body(FORM.typed(request.form)))
-    created = await request.execute("createPet", body)
+    created = await request.execute("createPet", FORM.body(FORM.typed(request.form)))
     pet: Pet = created.value
-    category = added_category(request)
-    where = f", in the new category {isolated(category)}" if category else ""
-    text = f"Added {isolated(pet.name)} (#{pet.id}){where}."
-    notice = Notice(text, _undo_of(pet))
+    notice = Notice(f"Added {isolated(pet.name)} (#{pet.id}).", _undo_of(pet))
     if request.form.text("again"):
         return await request.redirect(f"/pets/{pet.id}", notice)
     return await request.redirect(_next_to(pet), notice)
@@ -248,10 +249,7 @@ def _offered(pet: Pet, order: Order | None, typed: str) -> FieldSet:
 
 async def _update(request: PageRequest) -> Response:
     edit = FORM.edit(request.form)
-    patch = FORM.values(edit.changes)
-    if "categoryId" in patch:
-        patch = await with_category(request, "updatePet", patch)
-    pet: Pet = (await request.execute("updatePet", patch)).value
+    pet: Pet = (await request.execute("updatePet", FORM.values(edit.changes))).value
     now = FORM.texts(pet)
     path, before = f"/pets/{pet.id}", edit.before(now)
     if before == now:

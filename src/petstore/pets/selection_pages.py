@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from msgspec import convert as converted
 from msgspec import to_builtins
 
-from petstore.categories.pages import with_category
 from petstore.console.forms import Form, decode_urlencoded, page_address, problem_of
 from petstore.console.history import PastEvent, newest_events
 from petstore.console.numbers import count_in_words
@@ -96,7 +95,7 @@ async def _change(request: PageRequest) -> Response:
     if request.form.text("delete"):
         return await _ask(request)
     selected, has_more = await _selected(request)
-    patch = await _patch(request)
+    patch = _patch(request)
     pets = await request.pets_of(selected)
 
     async def change(pet_id: int) -> bool:
@@ -124,9 +123,8 @@ async def _change(request: PageRequest) -> Response:
     return await _told(request, outcome, text, "Undo")
 
 
-async def _patch(request: PageRequest) -> dict[str, Any]:
-    typed = SELECTION_FORM.body(SELECTION_FORM.typed(request.form))
-    body = await with_category(request, "updatePet", typed)
+def _patch(request: PageRequest) -> dict[str, Any]:
+    body = SELECTION_FORM.body(SELECTION_FORM.typed(request.form))
     if not body:
         msg = "choose a status or a category first"
         raise InvalidBody(msg)
