@@ -55,7 +55,6 @@ class HistoryLine(NamedTuple):
     by: str
     what: Markup
     members: frozenset[str]
-    undo: Undo | None = None
 
     def with_others(self, others: int, *, is_cut: bool = False) -> "HistoryLine":
         """Return the line with how many more changes came with it; if ``is_cut``, or even more."""
@@ -75,11 +74,6 @@ class History(NamedTuple):
     is_latest: bool
     now: Milliseconds
     last: PastEvent | None = None
-
-    def with_undo(self, undo: Undo | None) -> "History":
-        if undo is None:
-            return self
-        return self._replace(lines=[self.lines[0]._replace(undo=undo), *self.lines[1:]])
 
     def change_of(self, member: str) -> HistoryLine | None:
         return next((line for line in self.lines if member in line.members), None)
@@ -152,7 +146,11 @@ def _request_of(event: PastEvent) -> object:
 
 
 def deleted_page(
-    request: PageRequest, history: History, gone: NotFound, fields: FieldSet
+    request: PageRequest,
+    history: History,
+    gone: NotFound,
+    fields: FieldSet,
+    undo: Undo | None = None,
 ) -> Response:
     """Show the history that is kept, and what was typed to change the resource meanwhile."""
     if not history.lines:
@@ -169,6 +167,7 @@ def deleted_page(
         name=name,
         called=called,
         unsaved=unsaved,
+        undo=undo,
     )
 
 
@@ -202,10 +201,6 @@ async def sellers_of(request: PageRequest, orders: Collection[int]) -> dict[int,
     found = await deliverers_of(request.services.store, orders)
     names = await names_of(request, {*found.values()})
     return {order_id: names[author] for order_id, author in found.items()}
-
-
-async def is_by_order(request: PageRequest, event: PastEvent) -> bool:
-    return _is_move(event) and bool(await _orders_before(request, [event]))
 
 
 async def _orders_before(request: PageRequest, events: Iterable[PastEvent]) -> dict[int, PastEvent]:
@@ -258,6 +253,7 @@ _LABELS = {
 # What says nothing beside another member.
 _IMPLIED = {"amount": {"currency"}, "plan": {"perMinute", "perDay"}, "expiresAt": {"state"}}
 _MOMENTS = ("Date", "At", "Until")
+_MONEY = ("amount", "refund")
 _NONE: tuple[Any, ...] = (None, [])
 _IT = {"key": Markup("this key"), "person": Markup("this person")}
 _PAGES = {
@@ -381,29 +377,23 @@ def _change(event: PastEvent, name: str, facts: SentenceFacts, it: Markup, of_it
     label = _LABELS.get(name, name)
     if after in _NONE:
         return Markup("removed the {}{}").format(label, of_it)
-    if name == "amount" and "currency" in event.data:
-        return _price_change(event, of_it)
-    new = _value(name, after, facts)
+    new = _value(name, after, facts, event.data)
     if name == "name" and of_it:
-        return Markup("renamed {} to {}").format(_value(name, before, facts), it)
+        return Markup("renamed {} to {}").format(
+            _value(name, before, facts, event.members_before), it
+        )
     if before in _NONE:
         return Markup("set the {}{} to {}").format(label, of_it, new)
-    old = _value(name, before, facts)
+    old = _value(name, before, facts, event.members_before)
     return Markup("changed the {}{} from {} to {}").format(label, of_it, old, new)
 
 
-def _price_change(event: PastEvent, of_it: Markup) -> Markup:
-    previous, data = event.previous or {}, event.data
-    new = money_in_words(data["amount"], data["currency"])
-    if previous["amount"] is None:
-        return Markup("set the price{} to {}").format(of_it, new)
-    old = money_in_words(previous["amount"], previous.get("currency") or data["currency"])
-    return Markup("changed the price{} from {} to {}").format(of_it, old, new)
-
-
-def _value(name: str, value: Any, facts: SentenceFacts) -> Markup:
+def _value(name: str, value: Any, facts: SentenceFacts, beside: Mapping[str, Any]) -> Markup:
+    """Return a member in words; ``beside`` has the others that it had then."""
     if name == "categoryId":
         value = facts.categories.get(value, value)
+    elif name in _MONEY and "currency" in beside:
+        value = money_in_words(value, beside["currency"])
     elif name.endswith(_MOMENTS):
         return shown_time(value, facts.zone)
     elif isinstance(value, list):
@@ -422,7 +412,9 @@ def _link(event: PastEvent, facts: SentenceFacts) -> Markup:
 
 def _pet(pet_id: Any, facts: SentenceFacts) -> Markup:
     name = facts.pets.get(pet_id)
-    shown = Markup("pet {}").format(pet_id) if name is None else _value("name", name, facts)
+    shown = (
+        Markup("pet {}").format(pet_id) if name is None else Markup("<bdi>{}</bdi>").format(name)
+    )
     return _linked("pet", pet_id, shown, facts)
 
 

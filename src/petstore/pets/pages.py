@@ -26,7 +26,7 @@ from petstore.console.forms import (
     typed_id,
     undo_fields,
 )
-from petstore.console.history import History, deleted_page, history_of, is_by_order, newest_events
+from petstore.console.history import deleted_page, history_of, newest_events
 from petstore.console.numbers import shown_count
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
 from petstore.domain.decoding import convert
@@ -206,10 +206,10 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
         found = await _get(request)
     except NotFound as gone:
         history = await history_of(request, f"pet/{request.path_id}")
-        event = history.last
+        event, undo = history.last, None
         if event is not None and event.type == "pet.deleted" and request.may("createPet"):
-            history = history.with_undo(_again(converted(event.data, Pet)))
-        return deleted_page(request, history, gone, FORM)
+            undo = _again(converted(event.data, Pet))
+        return deleted_page(request, history, gone, FORM, undo)
     pet: Pet = found.value
     now = FORM.texts(pet)
     latest = await latest_order(request, pet) if pet.status == "pending" else None
@@ -219,8 +219,6 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
     form = form._replace(fields=_offered(pet, order, form.typed["status"]).fields)
     sold = order_form(request).new(request.form if of_sale else EMPTY, of_sale)
     history = await history_of(request, f"pet/{pet.id}")
-    if error is None:  # else it may be what a colleague did just before
-        history = history.with_undo(await _undo_of_last(request, history, pet))
     sale = await sale_of(request, pet, history)
     return request.page(
         "pet.html",
@@ -270,17 +268,6 @@ def _undo_of_change(pet: Pet, before: Texts, now: Texts) -> Undo:
     if back["status"] != now["status"] and was not in statuses_after(pet.status):
         back["status"], label = "available", "Make it available again"
     return Undo(f"/pets/{pet.id}", undo_fields(back, now, Result(pet).version), label)
-
-
-async def _undo_of_last(request: PageRequest, history: History, pet: Pet) -> Undo | None:
-    """Return what undoes the last change of a pet, unless an order made it."""
-    event = history.last
-    if event is None or event.type != "pet.updated" or event.data != to_builtins(pet):
-        return None
-    before = converted(event.members_before, Pet)
-    if before == pet or not request.may("updatePet") or await is_by_order(request, event):
-        return None
-    return _undo_of_change(pet, FORM.texts(before), FORM.texts(pet))
 
 
 async def _reserve(request: PageRequest) -> Response:
