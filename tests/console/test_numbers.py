@@ -8,11 +8,9 @@ import pytest
 from petstore.console.numbers import (
     Bars,
     change_in_percent,
-    count_in_words,
     money_in_words,
     percent_of,
     plain_amount,
-    shown_count,
     typed_amount,
 )
 from petstore.console.templates import templates
@@ -95,18 +93,6 @@ def test_whatever_is_shown_of_an_amount_is_accepted_back(currency: str, amount: 
 )
 def test_an_amount_is_shown_with_its_currency(amount: int, currency: str, shown: str) -> None:
     assert money_in_words(amount, currency) == shown
-
-
-def test_a_count_goes_up_to_ten_thousand_and_is_written_as_its_reader_does() -> None:
-    told = {0: "0 pets", 1: "1 pet", 253: "253 pets", 10_000: "10\u202f000 pets"}
-    told[10_001] = "more than 10\u202f000 pets"
-    assert {count: count_in_words(count, "pet") for count in told} == told
-    assert shown_count(2512, "category", "categories") == (
-        '<data value="2512">2\u202f512</data> categories'
-    )
-    assert shown_count(10_001, "order") == (
-        'more than <data value="10000">10\u202f000</data> orders'
-    )
 
 
 def drawn(macro: str, *arguments: object) -> str:

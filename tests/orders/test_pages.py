@@ -4,7 +4,6 @@ import csv
 import io
 import re
 from collections.abc import Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 
 from petstore.categories.model import CategoryCreate
 from petstore.clock import DAY, HOUR, Milliseconds, utc
-from petstore.console.templates import duration
 from petstore.databases.contract import Row, Statement
 from petstore.events.model import Author
 from petstore.events.store import Change
@@ -374,17 +372,6 @@ async def test_a_reservation_that_lapsed_while_the_page_was_open_is_reported(
     told = "The service cancelled order 1 just now, while this page was open."
     assert told in words(refused)
     assert '<span class="status cancelled">' in refused.text
-
-
-@pytest.mark.parametrize(
-    ("minutes", "words"),
-    [
-        *((-0.1, "0 s"), (0.99, "59 s"), (1.99, "1 min"), (23 * 60 + 59, "23 h 59 min")),
-        *((24 * 60, "24 h"), (47 * 60 + 59, "47 h 59 min"), (48 * 60, "2 days")),
-    ],
-)
-def test_a_duration_is_shown_in_short_form(minutes: float, words: str) -> None:
-    assert duration(timedelta(minutes=minutes)) == words
 
 
 async def test_the_orders_of_a_deleted_pet_are_kept(staff: Visitor) -> None:

@@ -410,6 +410,10 @@ def choice(name: str, label: str, *options: tuple[str, str], **others: Any) -> F
     return Field(name, label, control="choice", options=options, **others)
 
 
+GRACES = (("86400", "in 1 day"), ("604800", "in 7 days"), ("3600", "in 1 hour"), ("0", "at once"))
+"""When an old token or secret ends: what the field ``graceSeconds`` has, and words for it."""
+
+
 def undo_fields(before: Texts, after: Texts, version: str = "") -> dict[str, str]:
     return {**before, **{_OPENED + name: text for name, text in after.items()}, "version": version}
 

@@ -521,7 +521,6 @@ def operation_in_words(operation_id: str | None) -> str:
 
 
 class PageFailure(NamedTuple):
-    status: int
     title: str
     message: str
 
@@ -530,7 +529,7 @@ def failure_of(error: PetstoreError, request_id: str) -> PageFailure:
     status = error.status
     title = _TITLES.get(status, "This did not work")
     if isinstance(error, CrossSiteRequest):
-        return PageFailure(status, "This did not come from the console", _OTHER_SITE)
+        return PageFailure("This did not come from the console", _OTHER_SITE)
     if status == _FAULT:
         text = (
             "The service failed, and its log has the reason."
@@ -539,7 +538,7 @@ def failure_of(error: PetstoreError, request_id: str) -> PageFailure:
     else:
         is_busy = isinstance(error, Overloaded)  # which is no matter of the database
         text = (None if is_busy else _TEXTS.get(status)) or sentence(error.message)
-    return PageFailure(status, title, text)
+    return PageFailure(title, text)
 
 
 def with_error(response: Response, error: PetstoreError) -> Response:

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from petstore.clock import DAY, milliseconds, rfc3339, utc
 from petstore.console.forms import (
+    GRACES,
     Field,
     FieldSet,
     choice,
@@ -144,7 +145,7 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
         key=key,
         form=_FORM.shown(_FORM.texts(key), "", request.form, error),
         history=await history_of(request, f"key/{key.id}"),
-        graces=_GRACES[:-1],
+        graces=GRACES[:-1],
         **usage,
     )
 
@@ -169,8 +170,6 @@ async def _revoke(request: PageRequest) -> Response:
 # The usage of a key
 
 _ENDS_SOON = 14 * DAY
-_GRACES = (("86400", "in 1 day"), ("604800", "in 7 days"), ("3600", "in 1 hour"), ("0", "at once"))
-"""When the old token ends: what the field ``graceSeconds`` of the form has, and words for it."""
 
 
 async def _usage_shown(request: PageRequest, usage: Usage, key_id: int) -> dict[str, Any]:
@@ -202,7 +201,7 @@ async def _show_usage(request: PageRequest, error: PetstoreError | None = None) 
         # The end of the token of the session, which a rotation may have set.
         ends_at=None if own.expires_at is None else utc(own.expires_at),
         ends_soon=own.end - services.clock() <= _ENDS_SOON,
-        graces=_GRACES[:-1],
+        graces=GRACES[:-1],
         **await _usage_shown(request, usage, own.id),
     )
 
@@ -211,7 +210,7 @@ async def _rotate_by(operation_id: str, request: PageRequest) -> Response:
     """It is no redirect: no other response has the token. A form sent twice rotates twice."""
     grace = request.form.text("graceSeconds")
     rotated = await request.execute(operation_id, {"graceSeconds": number_or_text(grace)})
-    ends = dict(_GRACES).get(grace, f"in {grace} seconds")
+    ends = dict(GRACES).get(grace, f"in {grace} seconds")
     is_out = request.caller.kind == "key" and grace == "0"
     back = "/sign-in?signed-out=rotated" if is_out else request.own_path
     return request.page("key_token.html", key=rotated.value, ends=ends, back=back)

@@ -27,15 +27,15 @@ from petstore.console.forms import (
     undo_fields,
 )
 from petstore.console.history import deleted_page, history_of, newest_events
-from petstore.console.numbers import shown_count
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
+from petstore.domain.cursors import MAX_COUNTED
 from petstore.domain.decoding import convert
 from petstore.domain.time_zones import local_time
 from petstore.errors import InvalidBody, NotFound, PetReserved, PetstoreError, PreconditionFailed
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.orders.form import card_of, latest_order, order_form, sale_of, sold_in_words
 from petstore.orders.model import OPEN_STATUSES, Order
+from petstore.orders.pages import card_of, latest_order, order_form, sale_of, sold_in_words
 from petstore.pets.model import EXPORTED, STATUSES, NewPet, Pet, statuses_after
 
 _ON_A_PAGE = 50
@@ -110,14 +110,12 @@ async def _list(request: PageRequest, error: PetstoreError | None = None) -> Res
     form = _FILTERS.new(request.form, error)
     suggested, number = None, _NUMBER.fullmatch(wanted["name"])
     found = Result[list[Pet]]([])
-    total, count = "", 0
     if error is None:
         found = await request.execute("listPets", query=list_query(request.form))
-        is_whole = not (found.next or request.form.text("cursor"))
-        if found.total is not None or is_whole:  # a search with more than a page is not counted
-            count = len(found.value) if found.total is None else found.total
-            total = shown_count(count, "pet")
         suggested = await request.find_pet(typed_id(number[1])) if number else None
+    count = found.total
+    if count is None and not (found.next or request.form.text("cursor")):
+        count = len(found.value)  # a search with more than a page is not counted
     if suggested and not found.next and found.value in ([], [suggested]):
         return await request.redirect(f"/pets/{suggested.id}")
     filters = {name: text for name, text in wanted.items() if text}
@@ -127,8 +125,8 @@ async def _list(request: PageRequest, error: PetstoreError | None = None) -> Res
         pets=found.value,
         cursor=found.next,
         is_short=bool(found.next) and len(found.value) < _ON_A_PAGE,
-        total=total,
         count=count,
+        most_counted=MAX_COUNTED,
         suggested=suggested,
         names=await request.category_names({pet.category_id for pet in found.value}),
         form=await category_form(request, form, "any"),

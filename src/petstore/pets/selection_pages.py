@@ -10,7 +10,6 @@ from msgspec import to_builtins
 
 from petstore.console.forms import Form, decode_urlencoded, page_address, problem_of
 from petstore.console.history import PastEvent, newest_events
-from petstore.console.numbers import count_in_words
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo
 from petstore.console.templates import begun
 from petstore.domain.fields import INT64_MAX
@@ -66,8 +65,8 @@ class _Outcome(NamedTuple):
             (self.same, ("was", "were"), f"{same} already"),
         ):
             if ids or (ids is self.done and not self.same):
-                verb = verbs[len(ids) != 1]
-                parts.append(f"{count_in_words(len(ids), 'pet')} {verb} {what}.")
+                pets = f"1 pet {verbs[0]}" if len(ids) == 1 else f"{len(ids)} pets {verbs[1]}"
+                parts.append(f"{pets} {what}.")
         return " ".join(parts)
 
 
