@@ -176,19 +176,20 @@ async def test_each_change_of_keys_and_people_is_told(service: Service, ada: Vis
     of, role = "of the key Till", "changed the role of the person Hopper"
     assert told(await ada.get("/activity", kind="key"))[:10] == [
         "Ada revoked the key Till",
-        "Ada enabled the person Hopper",
-        "Ada disabled the person Hopper",
+        "Ada changed the state of the person Hopper from disabled to active",
+        "Ada changed the state of the person Hopper from active to disabled",
         f"Ada renamed Grace to the person Hopper and {role} from clerk to viewer",
         "The operator created a password link for the person Grace",
         "The operator added the person Grace",
         "The operator lifted the ban of the key Till",
-        f"The operator changed the plan {of} from enterprise to pro and removed the networks {of}",
-        "The operator set the networks of the key Till to 10.0.0.0/8",
+        f"The operator changed the plan {of} from enterprise to pro"
+        f" and removed the allowed networks {of}",
+        "The operator set the allowed networks of the key Till to 10.0.0.0/8",
         "The operator added the key Till",
     ]
     history = told(await ada.get(f"/keys/{key.id}"))
     assert history[0] == "Ada revoked this key"
     assert history[-2:] == [
-        "The operator set the networks to 10.0.0.0/8",
+        "The operator set the allowed networks to 10.0.0.0/8",
         "The operator added this key",
     ]

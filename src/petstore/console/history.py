@@ -10,7 +10,7 @@ from markupsafe import Markup
 from msgspec import UNSET, json
 
 from petstore.clock import Milliseconds, milliseconds
-from petstore.console.forms import FieldSet
+from petstore.console.forms import FieldSet, in_words
 from petstore.console.numbers import money_in_words
 from petstore.console.page import HOME, PageRequest, Undo
 from petstore.console.templates import shown_time
@@ -240,16 +240,7 @@ def _id_of(author: str) -> int:
 
 # Events in words: what was done, as a sentence continues after a name
 
-_LABELS = {
-    "categoryId": "category",
-    "shipDate": "ship date",
-    "amount": "price",
-    "perMinute": "limit a minute",
-    "perDay": "limit a day",
-    "allowedNetworks": "networks",
-    "expiresAt": "end",
-    "bannedUntil": "end of the ban",
-}
+_LABELS = {"categoryId": "category", "amount": "price", "expiresAt": "end"}
 # What says nothing beside another member.
 _IMPLIED = {"amount": {"currency"}, "plan": {"perMinute", "perDay"}, "expiresAt": {"state"}}
 _MOMENTS = ("Date", "At", "Until")
@@ -355,26 +346,17 @@ def _about_order(event: PastEvent, facts: SentenceFacts, it: Markup) -> Markup |
 def _about_caller(event: PastEvent, it: Markup) -> Markup | None:
     if event.type in _ACTIONS:
         return _ACTIONS[event.type].format(it)
-    if event.type != "person.updated" or len(event.previous or ()) > 1:
+    if event.type != "person.updated" or event.previous:
         return None
     is_own = event.actor == event.resource
-    if not event.previous:
-        return (
-            Markup("set a new password") if is_own else Markup("set the password of {}").format(it)
-        )
-    if "state" not in event.previous:
-        return None
-    if is_own and event.previous["state"] == "invited":
-        return Markup("set a password with a link")
-    done = "disabled" if event.data["state"] == "disabled" else "enabled"
-    return Markup("{} {}").format(done, it)
+    return Markup("set a new password") if is_own else Markup("set the password of {}").format(it)
 
 
 def _change(event: PastEvent, name: str, facts: SentenceFacts, it: Markup, of_it: Markup) -> Markup:
     before, after = (event.previous or {})[name], event.data.get(name)
     if name == "status" and before and after in _MOVED:
         return _MOVED[after].format(it)
-    label = _LABELS.get(name, name)
+    label = _LABELS.get(name) or in_words(name).lower()
     if after in _NONE:
         return Markup("removed the {}{}").format(label, of_it)
     new = _value(name, after, facts, event.data)

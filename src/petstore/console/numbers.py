@@ -176,16 +176,6 @@ def chart_day(day: date) -> str:
     return f"{day.day} {day:%b}"
 
 
-def percent_of(value: int, total: int) -> str:
-    """Return a share for people: what is there is never shown as nothing, nor as all of it."""
-    if value in (0, total):
-        return "100%" if value else "0%"
-    share = 100 * value / total
-    if share < 1:
-        return "<1%"
-    return ">99%" if share > 99 else f"{share:.0f}%"  # noqa: PLR2004 - as it is written
-
-
 def change_in_percent(now: int, before: int) -> str:
     """Return how much more or less an amount is, such as ``+12%``; empty without one before."""
     if not before:

@@ -1,5 +1,4 @@
-"""The pages of orders: the list by what is to be done, one order, the list as a file; and the words
-for orders on other pages."""
+"""The pages of orders: the list, one order, the list as a file; and orders on other pages."""
 
 import re
 from collections.abc import Mapping, Sequence
