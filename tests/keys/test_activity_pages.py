@@ -173,7 +173,8 @@ async def test_each_change_of_keys_and_people_is_told(service: Service, ada: Vis
     await changed(ada, f"{person}/disable")
     await changed(ada, f"{person}/enable")
     await changed(ada, f"/keys/{key.id}/revoke")
-    of, role = "of the key Till", "changed the role of the person Hopper"
+    of, without = "of the key Till", "removed the allowed networks of the key Till"
+    role = "changed the role of the person Hopper"
     assert told(await ada.get("/activity", kind="key"))[:10] == [
         "Ada revoked the key Till",
         "Ada changed the state of the person Hopper from disabled to active",
@@ -182,8 +183,7 @@ async def test_each_change_of_keys_and_people_is_told(service: Service, ada: Vis
         "The operator created a password link for the person Grace",
         "The operator added the person Grace",
         "The operator lifted the ban of the key Till",
-        f"The operator changed the plan {of} from enterprise to pro"
-        f" and removed the allowed networks {of}",
+        f"The operator changed the plan {of} from enterprise to pro and {without}",
         "The operator set the allowed networks of the key Till to 10.0.0.0/8",
         "The operator added the key Till",
     ]
