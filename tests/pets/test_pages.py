@@ -14,6 +14,7 @@ from support.cases import case
 from support.changes import create_pets
 from support.page_forms import buttons_of, conflict_of, form_of, press, succeed
 from support.service import Service
+from support.stores import do
 from support.visitor import Visitor, signed_in, words
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
@@ -143,6 +144,15 @@ async def test_pets_are_found_by_status_category_and_name(service: Service, staf
         assert refused.status_code == 400
         assert said in words(refused)
         assert field in {"cursor", "status"} or f'value="{typed}"' in refused.text
+
+
+async def test_pets_are_counted_up_to_ten_thousand(service: Service, staff: Visitor) -> None:
+    rows = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)"
+    for count, told in ((10_000, "10\u202f000 pets"), (1, "more than 10\u202f000 pets")):
+        sql = f"INSERT INTO pets (name, category_id) {rows} SELECT 'Rex', 1 FROM n"  # noqa: S608
+        await service.store.write(do(sql, count))
+        page = await staff.get("/pets")
+        assert f">{told}</p>" in re.sub("</?data[^>]*>", "", page.text)
 
 
 async def test_a_number_leads_to_the_pet_unless_a_name_has_it_too(staff: Visitor) -> None:
