@@ -576,19 +576,6 @@ async def test_sales_are_beside_those_of_last_week(service: Service, ada: Visito
     assert "Same days last week: $53.00 (2 pets)" in sold
 
 
-async def test_the_days_are_those_of_the_shop(database: Path, clock: ManualClock) -> None:
-    clock.now = NOON + 13 * HOUR  # in Auckland it is Wednesday afternoon
-    async with running_service(database, clock, time_zone="Pacific/Auckland") as service:
-        ada = await signed_in_person(service, "administrator", "Ada")
-        await sell(service, NOON - 2 * HOUR, 4_200)  # there, it was Tuesday
-        page = await ada.get("/today")
-        sold = section(page, "sold")
-        assert "Last Wednesday: $0.00 (0 pets)" in sold
-        assert "Today so far $0.00 0 pets" in sold
-        assert "This week so far $42.00 1 pet" in sold
-        assert "Times in Pacific/Auckland." in page.text
-
-
 @pytest.mark.usefixtures("dogs")
 async def test_what_others_did_last_is_listed_without_what_the_person_did(
     service: Service, ada: Visitor
