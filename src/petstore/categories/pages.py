@@ -1,7 +1,7 @@
 """The pages of the stock: how many pets each category has; add, rename and delete categories."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec import UNSET
 
@@ -90,7 +90,7 @@ async def _create(request: PageRequest) -> Response:
 
 async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
     try:
-        found = await _get(request)
+        found = await request.execute("getCategory")
     except NotFound as gone:
         history = await history_of(request, f"category/{request.path_id}")
         return deleted_page(request, history, gone, _FORM)
@@ -115,21 +115,13 @@ async def _update(request: PageRequest) -> Response:
 
 
 async def _delete(request: PageRequest) -> Response:
-    before = await _get(request)
+    before = await request.execute("getCategory")
     category: Category = before.value
     await request.execute("deleteCategory")
     fields = {**_FORM.texts(category), "once": before.version}
     undo = Undo("/categories", fields, "Add it again, with a new number")
     notice = Notice(f"{isolated(category.name)} is deleted.", undo)
     return await request.redirect("/categories", notice)
-
-
-async def _get(request: PageRequest) -> Result[Any]:
-    try:
-        return await request.execute("getCategory")
-    except NotFound:
-        msg = f"there is no category {request.path_id}; it may have been deleted"
-        raise NotFound(msg) from None
 
 
 # The field for the category of a pet

@@ -12,16 +12,14 @@ from msgspec import UNSET, json
 from petstore.clock import Milliseconds, milliseconds
 from petstore.console.forms import FieldSet, in_words
 from petstore.console.numbers import money_in_words
-from petstore.console.page import HOME, PageRequest, Undo
+from petstore.console.page import PageRequest, Undo
 from petstore.console.templates import shown_time
-from petstore.errors import CursorExpired, InvalidParameter, NotFound
+from petstore.errors import NotFound
 from petstore.events.model import IN_FEED, Event, Position, author_text
 from petstore.events.store import deliverers_of, orders_at
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.keys.store import names_of_callers
-
-ON_A_PAGE = 20
 
 _WITHOUT_ID = {"service": "The service", "operator": "The operator"}
 _READ_AT_ONCE = 100
@@ -66,31 +64,24 @@ class HistoryLine(NamedTuple):
 
 
 class History(NamedTuple):
-    """``earlier`` is the cursor of older ones, ``last`` the last event if it is among these."""
+    """The newest changes of a resource, of which ``last`` is the last event."""
 
     resource: str
     lines: Sequence[HistoryLine]
-    earlier: str
-    is_latest: bool
     now: Milliseconds
-    last: PastEvent | None = None
+    last: PastEvent | None
+    is_cut: bool
 
     def change_of(self, member: str) -> HistoryLine | None:
         return next((line for line in self.lines if member in line.members), None)
 
 
 async def history_of(request: PageRequest, resource: str) -> History:
-    cursor = "" if request.head.method == "POST" else request.form.text("cursor")
-    query = {"resource": resource, "limit": ON_A_PAGE}
-    try:
-        found = await _newest(request, query, cursor)
-    except (InvalidParameter, CursorExpired):
-        cursor = ""
-        found = await _newest(request, query)
+    found = await _newest(request, {"resource": resource, "limit": _READ_AT_ONCE})
     events = [past_event(each) for each in found.value]
-    last = events[0] if events and not cursor else None
     lines = await lines_of(request, events)
-    return History(resource, lines, found.next, not cursor, request.services.clock(), last)
+    last = events[0] if events else None
+    return History(resource, lines, request.services.clock(), last, is_cut=bool(found.next))
 
 
 async def newest_events(request: PageRequest, limit: int, **query: Any) -> list[PastEvent]:
@@ -155,7 +146,6 @@ def deleted_page(
     """Show the history that is kept, and what was typed to change the resource meanwhile."""
     if not history.lines:
         raise NotFound(gone.message)
-    path = request.home + request.head.path.removeprefix(HOME)
     name = history.resource.replace("/", " ")
     called = history.last.data.get("name", "") if history.last else ""
     unsaved = {fields.labels[key]: text for key, text in fields.edit(request.form).changes.items()}
@@ -163,7 +153,6 @@ def deleted_page(
         "gone.html",
         error=gone,
         history=history,
-        path=path,
         name=name,
         called=called,
         unsaved=unsaved,

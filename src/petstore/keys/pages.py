@@ -211,9 +211,7 @@ async def _rotate_by(operation_id: str, request: PageRequest) -> Response:
     grace = request.form.text("graceSeconds")
     rotated = await request.execute(operation_id, {"graceSeconds": number_or_text(grace)})
     ends = dict(GRACES).get(grace, f"in {grace} seconds")
-    is_out = request.caller.kind == "key" and grace == "0"
-    back = "/sign-in?signed-out=rotated" if is_out else request.own_path
-    return request.page("key_token.html", key=rotated.value, ends=ends, back=back)
+    return request.page("key_token.html", key=rotated.value, ends=ends, back=request.own_path)
 
 
 _rotate, _rotate_own = partial(_rotate_by, "rotateKey"), partial(_rotate_by, "rotateCurrentKey")
