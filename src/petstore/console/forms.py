@@ -166,9 +166,6 @@ async def decode_form(head: Request, body: BinaryIO, opened: ExitStack) -> Form:
     for part in parts:
         opened.callback(part.close)
     files = [part for part in parts if part.filename is not None]
-    if len(files) > 1:
-        msg = "the form: expected one file"
-        raise InvalidBody(msg)
     texts = [part for part in parts if part.filename is None]
     _check_size(sum(part.size for part in texts))
     fields: dict[str, list[str]] = {}

@@ -107,7 +107,6 @@ _TITLES = {
     409: "That is not possible now",
     412: "Another user changed this",
     413: "That is too large",
-    415: "This is not a form",
     429: "Too many requests",
     _FAULT: "Something went wrong",
     503: "The shop is not available now",
@@ -116,7 +115,6 @@ _TEXTS = {
     401: "Your session has ended. Sign in again.",
     405: "Go back to the page with the form, and send it from there.",
     408: "What you sent did not arrive in time, and nothing was changed. Send it again.",
-    415: "Send it with a form of the console.",
     503: "Its database does not respond. Wait a moment, and try again.",
 }
 # A browser would ask for a name and a password, or not understand it.

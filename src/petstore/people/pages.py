@@ -7,7 +7,7 @@ from petstore.console.forms import Field, FieldSet, choice, isolated, problem_of
 from petstore.console.history import history_of
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, failure_of
 from petstore.console.sign_in import browser_of, is_phone, signed_in
-from petstore.errors import InvalidBody, MissingKey, NotFound, PetstoreError, Unavailable
+from petstore.errors import InvalidBody, MissingKey, NotFound, PetstoreError
 from petstore.http.messages import Response
 from petstore.keys.model import ROLES, Role
 from petstore.people.model import INVITATION_LIFE, Person
@@ -163,11 +163,7 @@ _INVITATION = "/invitation/{secret}"
 
 
 async def _show_invitation(request: PageRequest, error: PetstoreError | None = None) -> Response:
-    account = None
-    try:
-        account = await request.sessions.find_invited(request.parameter)
-    except Unavailable as failure:
-        error = error or failure
+    account = await request.sessions.find_invited(request.parameter)
     problem = ""
     if error is not None and not isinstance(error, NotFound):
         problem = failure_of(error, request.id).message
