@@ -138,7 +138,7 @@ async def test_pets_are_found_by_status_category_and_name(service: Service, staf
         ("categoryId", "dragons", "Category: expected a whole number"),
         ("status", "lost", "Status: expected one of"),
         ("cursor", "x", "Cursor: expected the cursor"),
-        ("name", "x" * 101, "Name: expected 1 to 100 characters"),
+        ("name", "x" * 101, "Name or number: expected 1 to 100 characters"),
     ):
         refused = await staff.get("/pets", **{field: typed})
         assert refused.status_code == 400

@@ -244,7 +244,7 @@ _OWN_PASSWORD = {"current": "Your own password"}
 
 
 class Field(NamedTuple):
-    """``name`` is the field of the body, ``label`` what pages call it; a ``caption`` says more.
+    """``name`` is the field of the body, ``label`` what pages call it.
 
     ``show`` returns its text for a resource, or else the member is the text. ``parse`` returns the
     member of the body, ``None`` to leave it out or to remove it.
@@ -257,7 +257,6 @@ class Field(NamedTuple):
     control: Control = "input"
     options: Sequence[tuple[str, str]] = ()
     hint: str = ""
-    caption: str = ""
     type: str = "text"
     attributes: Mapping[str, Any] = {}
 

@@ -84,7 +84,7 @@ _TYPES = {
 
 def _filters(actors: dict[str, str]) -> FieldSet:
     return FieldSet(
-        choice("actor", "Who", ("", "anyone"), *actors.items(), caption="Person or key"),
+        choice("actor", "Person or key", ("", "anyone"), *actors.items()),
         choice("kind", "Kind", ("", "any"), *_KINDS.items()),
     )
 

@@ -52,11 +52,10 @@ def _limit_field(name: str, window: str) -> Field:
         return "" if limit is None or key.plan != "enterprise" else str(limit)
 
     return Field(
-        *(name, f"Requests a {window}"),
+        *(name, f"Own limit: requests a {window}"),
         show=show,
         parse=lambda text: number_or_text(text) if text else None,
         hint="Only for the plan enterprise. Leave empty for no limit.",
-        caption=f"Own limit: requests a {window}",
         attributes={"inputmode": "numeric"},
     )
 
@@ -74,28 +73,25 @@ _FORM = FieldSet(
     _limit_field("perMinute", "minute"),
     _limit_field("perDay", "day"),
     Field(
-        *("scopes", "Scopes"),
+        *("scopes", "Permissions"),
         show=lambda key: words(key.scopes),
         parse=str.split,
         control="boxes",
         options=[*SCOPE_WORDS.items()],
-        caption="Permissions",
     ),
     Field(
-        *("allowedNetworks", "Networks"),
+        *("allowedNetworks", "Allowed networks"),
         show=lambda key: words(key.allowed_networks),
         parse=str.split,
         control="lines",
         hint="One a line, such as 203.0.113.0/24. Leave empty for any network.",
-        caption="Allowed networks",
     ),
     Field(
-        *("expiresAt", "Expires"),
+        *("expiresAt", "Last day (UTC)"),
         show=lambda key: f"{key.expires_at:%Y-%m-%d}" if key.expires_at else "",
         # A day ends in UTC; an undo has the very second.
         parse=lambda text: f"{text}T23:59:59Z" if _DATE.fullmatch(text) else text or None,
         hint="Leave empty for no expiry.",
-        caption="Last day (UTC)",
         type="date",
     ),
 )

@@ -29,7 +29,6 @@ from petstore.console.forms import (
 from petstore.console.history import deleted_page, history_of, newest_events
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
 from petstore.domain.cursors import MAX_COUNTED
-from petstore.domain.decoding import convert
 from petstore.domain.time_zones import local_time
 from petstore.errors import InvalidBody, NotFound, PetReserved, PetstoreError, PreconditionFailed
 from petstore.http.messages import Response
@@ -65,7 +64,7 @@ _CATEGORY = Field(
 )
 _MAY_BE_EMPTY = _CATEGORY._replace(parse=lambda text: number_or_text(text) if text else None)
 _FILTERS = FieldSet(
-    Field("name", "Name", parse=optional, caption="Name or number", type="search"),
+    Field("name", "Name or number", parse=optional, type="search"),
     _STATUS_FILTER,
     _MAY_BE_EMPTY,
 )
@@ -164,18 +163,15 @@ async def _new(request: PageRequest, error: PetstoreError | None = None) -> Resp
 async def _added(request: PageRequest) -> list[_Added]:
     wanted = {"actor": request.caller.actor, "type": ["pet.created"]}
     events = await newest_events(request, _ADDED_LAST, **wanted)
-    if not events:
-        return []
     created = {event.data["id"]: event for event in events}
-    found = await request.execute("listPets", query={"id": [*created], "limit": _ADDED_LAST})
-    pets: dict[int, Pet] = {pet.id: pet for pet in found.value}
+    pets = await request.pets_of(created)
     names = await request.category_names({pet.category_id for pet in pets.values()})
     return [
         _Added(
             pet,
             names.get(pet.category_id, str(pet.category_id)),
             event.at,
-            _undo_of(pet) if convert(event.data, Pet, InvalidBody) == pet else None,
+            _undo_of(pet) if converted(event.data, Pet) == pet else None,
         )
         for pet_id, event in created.items()
         if (pet := pets.get(pet_id))
