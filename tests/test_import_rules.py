@@ -84,7 +84,7 @@ ORDER = (
 
 LAYERS = {
     "operations": ("operations",),
-    "pages": ("pages", "form"),
+    "pages": ("pages",),
     "commands": ("commands",),
 }
 """The last word of the names of the modules in each layer of a resource.
@@ -100,7 +100,7 @@ LISTS = {
 """The modules that list what each resource has in a layer, and so import what is after them."""
 
 # A pet has a category and is sold on its own page; the page of a key shows its usage.
-SHARED = ("categories.pages", "orders.form", "usage.operations")
+SHARED = ("categories.pages", "orders.pages", "usage.operations")
 """The modules of the upper layers that another resource imports."""
 
 

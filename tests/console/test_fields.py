@@ -1,22 +1,17 @@
 """Forms that follow from the description of their fields."""
 
 from collections.abc import Sequence
-from types import SimpleNamespace
-
-import pytest
 
 from petstore.console.forms import (
-    Difference,
     Field,
     FieldSet,
     Form,
     Problem,
     isolated,
     optional,
-    undo_fields,
     words,
 )
-from petstore.errors import InvalidBody, PreconditionFailed
+from petstore.errors import InvalidBody
 
 FIELDS = FieldSet(
     Field("name", "Name"),
@@ -28,7 +23,6 @@ FIELDS = FieldSet(
         control="boxes",
     ),
 )
-TILL = SimpleNamespace(name="Till\n1", daily_limit=None, kinds=["b", "a"])
 SHOWN = {"name": "Till1", "dailyLimit": "", "kinds": "a b"}
 OPENED = {f"was_{name}": [text] for name, text in SHOWN.items()}
 
@@ -49,15 +43,6 @@ def test_direction_characters_in_a_name_cannot_leave_its_isolate() -> None:
         assert isolated(name) == f"\u2068{shown}\u2069"
 
 
-def test_only_what_a_person_has_changed_is_changed_and_changed_back() -> None:
-    form = sent(name=["Till1"], dailyLimit=["7"], kinds=["b", "a"])
-    assert FIELDS.patch(form) == {"dailyLimit": "7"}
-    undo = undo_fields(SHOWN, SHOWN | {"name": "Bar"}, '"2"')
-    form = Form({name: [text] for name, text in undo.items()})
-    assert FIELDS.patch(form) == {"name": "Till1"}
-    assert form.text("version") == '"2"'
-
-
 def test_a_text_that_is_missing_is_left_out_or_has_its_default() -> None:
     typed = FIELDS.typed(Form({"name": [" Bar "], "kinds": ["b", "a"]}))
     assert FIELDS.body(typed) == {"name": "Bar", "kinds": ["a", "b"]}
@@ -69,28 +54,15 @@ def test_a_text_that_is_missing_is_left_out_or_has_its_default() -> None:
 
 def test_a_refused_form_has_what_was_typed_and_the_label_of_the_field() -> None:
     error = InvalidBody("dailyLimit: expected a number")
-    form = FIELDS.shown(SHOWN, '"1"', sent(dailyLimit=["many"], version=['"0"']), error)
+    typed = sent(dailyLimit=["many"], version=['"0"'])
+    form = FIELDS.shown(SHOWN | {"name": "Bar"}, '"1"', typed, error)
+    assert (form.typed["name"], form.opened["name"]) == ("Till1", "Till1")
     assert (form.typed["dailyLimit"], form.opened["dailyLimit"], form.version) == (
         "many",
         "",
         '"0"',
     )
     assert form.problem == Problem("dailyLimit", "expected a number", "Limit")
-
-
-def test_a_conflict_has_what_others_changed_with_what_was_typed() -> None:
-    FIELDS.require_unchanged(sent(name=["Bar"]), TILL)
-    with pytest.raises(PreconditionFailed):
-        FIELDS.require_unchanged(sent(name=["Bar"]), SimpleNamespace(**vars(TILL) | {"kinds": []}))
-    now = SHOWN | {"name": "Bar", "dailyLimit": "5"}
-    typed = sent(name=["Till1"], dailyLimit=["7"], kinds=["a", "b"])
-    form = FIELDS.shown(now, '"1"', typed, PreconditionFailed("changed"))
-    assert form.typed == now | {"dailyLimit": "7"}
-    assert (form.opened, form.version, form.is_changed) == (now, '"1"', True)
-    assert form.differences == [
-        Difference("Name", "Till1", "Bar", None, "name"),
-        Difference("Limit", "", "5", "7", "dailyLimit"),
-    ]
 
 
 def test_a_refused_form_has_everything_that_is_wrong_in_the_order_of_its_fields() -> None:
@@ -103,12 +75,3 @@ def test_a_refused_form_has_everything_that_is_wrong_in_the_order_of_its_fields(
     assert limit
     assert (limit.label, limit.text) == ("Limit", "expected a number")
     assert problem.about("kinds") is None
-
-
-def test_a_text_without_a_meaning_is_refused_with_all_others() -> None:
-    def refuse(_: str) -> str:
-        msg = "price: expected a price"
-        raise InvalidBody(msg)
-
-    (value,) = FieldSet(Field("price", "Price", parse=refuse)).body({"price": "x"}).values()
-    assert value.message == "price: expected a price"

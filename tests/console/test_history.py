@@ -162,8 +162,14 @@ async def test_the_page_of_an_order_tells_who_changed_it(service: Service, grace
     await grace.submit("/orders/1", buyer="Ada")
     await grace.submit("/orders/1/approve")
     await grace.submit("/orders/1/deliver")
+    await grace.submit("/orders/1", was_amount="?", amount="9")
+    await grace.submit("/orders/1/return")
+    await grace.submit("/orders/1", was_refund="?", refund="7")
     page = await grace.get("/orders/1")
     assert history(page) == [
+        "Grace changed the refund from $9.00 to $7.00",
+        "Grace returned it",
+        "Grace set the price to $9.00",
         "Grace delivered it",
         "Grace approved it",
         "Grace changed the buyer or the note of it",

@@ -8,11 +8,8 @@ import pytest
 from petstore.databases.contract import Unit
 from petstore.events.model import NewEvent
 from petstore.events.store import record
-from petstore.people.store import end_sessions
-from support.history import events_after, plain, published_by
-from support.people import alter, set_some_password
-from support.service import Service, running_service
-from support.visitor import Visitor, newcomer, signed_in, signed_in_person, words
+from support.service import Service
+from support.visitor import Visitor, newcomer, words
 from support.waiting import eventually
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
@@ -83,48 +80,3 @@ async def test_too_many_changes_are_reported_as_unknown(service: Service, staff:
     await service.store.write(as_many_as_are_told_at_once())
     response = await changes(staff, cursor)
     assert response.json() == {"cursor": await newest(staff), "resources": None}
-
-
-async def test_rights_are_checked_after_the_wait(service: Service, staff: Visitor) -> None:
-    store, clock = service.store, service.clock
-    visitors = [await signed_in(service) for _ in range(4)]
-    waits = [await waiting(service, visitor) for visitor in visitors]
-    disabled, renewed, signed_out, demoted = (visitor.key_id for visitor in visitors)
-    await alter(store, clock, disabled, state="disabled")
-    await set_some_password(store, renewed, "another hash")
-    await store.write(end_sessions(signed_out))
-    await alter(store, clock, demoted, role="viewer")
-    await staff.submit("/pets", **BELLA)
-    assert [(await each).status_code for each in waits] == [401, 401, 401, 200]
-
-
-async def test_open_pages_do_not_keep_a_session_alive(service: Service, staff: Visitor) -> None:
-    await staff.get("/pets")
-    service.clock.advance(30 * 60 - 1)
-    assert (await changes(staff)).status_code == 200
-    service.clock.advance(1)
-    assert (await changes(staff)).status_code == 401
-
-
-async def test_each_poll_counts_against_the_limit_of_the_console(address: str) -> None:
-    async with running_service(address, console_per_minute=1) as service:
-        visitor = await signed_in(service)
-        assert (await changes(visitor)).status_code == 200
-        limited = await changes(visitor)
-        assert limited.status_code == 429
-        assert int(limited.headers["retry-after"]) > 0
-
-
-@pytest.mark.each_database
-async def test_an_import_of_the_console_names_the_person_for_each_pet(service: Service) -> None:
-    visitor = await signed_in_person(service, "clerk", "Grace")
-    content = b"name,categoryId,status\nBella,1,available\nRex,1,\n"
-    sent = await visitor.post("/import", files={"file": ("pets.csv", content, "text/csv")})
-    path = sent.headers["location"].removeprefix("/console")
-    response = await visitor.post(f"{path}/run")
-    assert response.status_code == 303, response.text
-    actor = {"type": "person", "id": visitor.key_id}
-    request = response.headers["x-request-id"]
-    await published_by(service)
-    events = [plain(event) for event in await events_after(service.store)]
-    assert [(event["actor"], event["requestId"]) for event in events] == [(actor, request)] * 2

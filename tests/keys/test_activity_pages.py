@@ -168,29 +168,28 @@ async def test_each_change_of_keys_and_people_is_told(service: Service, ada: Vis
     await change(service.store, service.clock, key.id, plan="pro", allowed_networks=())
     await unban(service.store, service.clock, key.id)
     person_id = await add_with_password(service)
-    person, grace = f"/people/{person_id}", await signed_in_again(service, person_id)
-    await changed(grace, "/account", name="Hopper")
-    await changed(ada, person, name="Grace", role="viewer")
+    person = f"/people/{person_id}"
+    await changed(ada, person, name="Hopper", role="viewer")
     await changed(ada, f"{person}/disable")
     await changed(ada, f"{person}/enable")
     await changed(ada, f"/keys/{key.id}/revoke")
-    of, role = "of the key Till", "changed the role of the person Grace"
-    assert told(await ada.get("/activity", kind="key"))[:11] == [
+    of, without = "of the key Till", "removed the allowed networks of the key Till"
+    role = "changed the role of the person Hopper"
+    assert told(await ada.get("/activity", kind="key"))[:10] == [
         "Ada revoked the key Till",
-        "Ada enabled the person Grace",
-        "Ada disabled the person Grace",
-        f"Ada renamed Hopper to the person Grace and {role} from clerk to viewer",
-        "Grace renamed Grace to the person Hopper",
+        "Ada changed the state of the person Hopper from disabled to active",
+        "Ada changed the state of the person Hopper from active to disabled",
+        f"Ada renamed Grace to the person Hopper and {role} from clerk to viewer",
         "The operator created a password link for the person Grace",
         "The operator added the person Grace",
         "The operator lifted the ban of the key Till",
-        f"The operator changed the plan {of} from enterprise to pro and removed the networks {of}",
-        "The operator set the networks of the key Till to 10.0.0.0/8",
+        f"The operator changed the plan {of} from enterprise to pro and {without}",
+        "The operator set the allowed networks of the key Till to 10.0.0.0/8",
         "The operator added the key Till",
     ]
     history = told(await ada.get(f"/keys/{key.id}"))
     assert history[0] == "Ada revoked this key"
     assert history[-2:] == [
-        "The operator set the networks to 10.0.0.0/8",
+        "The operator set the allowed networks to 10.0.0.0/8",
         "The operator added this key",
     ]

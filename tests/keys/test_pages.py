@@ -9,7 +9,6 @@ from petstore.clock import DAY, MINUTE
 from petstore.keys.store import get_key
 from support.keys import issue
 from support.page_forms import form_to, succeed
-from support.races import just_before_a_write
 from support.service import Service
 from support.visitor import Visitor, signed_in, words
 
@@ -73,25 +72,6 @@ async def test_undo_restores_edited_fields(staff: Visitor, service: Service) -> 
     undone = await succeed(staff, changed, "Undo")
     assert "test is as it was before." in words(undone)
     assert await get_key(service.store, key_id, None, service.clock) == before
-
-
-@pytest.mark.parametrize("is_late", [False, True])
-async def test_using_the_key_does_not_cause_a_conflict(
-    staff: Visitor, service: Service, *, is_late: bool
-) -> None:
-    issued = await service.issue("free")
-    path = f"/keys/{issued.id}"
-    form = await change_form(staff, issued.id)
-
-    async def use() -> None:
-        await service.request("GET", "/v1/pets", issued.token)
-        await service.limiter.save()
-
-    if is_late:
-        just_before_a_write(service.store, use)
-    else:
-        await use()
-    assert "is changed." in (await staff.submit(path, **form | {"name": "used"})).text
 
 
 async def test_a_conflict_shows_the_change_of_another_administrator_and_keeps_the_input(

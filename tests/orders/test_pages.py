@@ -4,7 +4,6 @@ import csv
 import io
 import re
 from collections.abc import Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 
 from petstore.categories.model import CategoryCreate
 from petstore.clock import DAY, HOUR, Milliseconds, utc
-from petstore.console.templates import duration
 from petstore.databases.contract import Row, Statement
 from petstore.events.model import Author
 from petstore.events.store import Change
@@ -376,17 +374,6 @@ async def test_a_reservation_that_lapsed_while_the_page_was_open_is_reported(
     assert '<span class="status cancelled">' in refused.text
 
 
-@pytest.mark.parametrize(
-    ("minutes", "words"),
-    [
-        *((-0.1, "0 s"), (0.99, "59 s"), (1.99, "1 min"), (23 * 60 + 59, "23 h 59 min")),
-        *((24 * 60, "24 h"), (47 * 60 + 59, "47 h 59 min"), (48 * 60, "2 days")),
-    ],
-)
-def test_a_duration_is_shown_in_short_form(minutes: float, words: str) -> None:
-    assert duration(timedelta(minutes=minutes)) == words
-
-
 async def test_the_orders_of_a_deleted_pet_are_kept(staff: Visitor) -> None:
     await staff.submit("/pets/1/sell")
     await staff.submit("/pets/1/delete", version="")
@@ -587,19 +574,6 @@ async def test_sales_are_beside_those_of_last_week(service: Service, ada: Visito
     assert "Last Tuesday: $50.00 (1 pet)" in sold
     assert "This week so far $349.00 2 pets +558% €10.00 1 pet" in sold
     assert "Same days last week: $53.00 (2 pets)" in sold
-
-
-async def test_the_days_are_those_of_the_shop(database: Path, clock: ManualClock) -> None:
-    clock.now = NOON + 13 * HOUR  # in Auckland it is Wednesday afternoon
-    async with running_service(database, clock, time_zone="Pacific/Auckland") as service:
-        ada = await signed_in_person(service, "administrator", "Ada")
-        await sell(service, NOON - 2 * HOUR, 4_200)  # there, it was Tuesday
-        page = await ada.get("/today")
-        sold = section(page, "sold")
-        assert "Last Wednesday: $0.00 (0 pets)" in sold
-        assert "Today so far $0.00 0 pets" in sold
-        assert "This week so far $42.00 1 pet" in sold
-        assert "Times in Pacific/Auckland." in page.text
 
 
 @pytest.mark.usefixtures("dogs")

@@ -11,14 +11,12 @@ from petstore.databases.schema import prune_all
 from petstore.errors import (
     BeyondOwnRights,
     LastAdministrator,
-    LastAdminKey,
     LoginTaken,
     MissingScope,
     NotFound,
 )
 from petstore.events.store import Change
 from petstore.keys.model import SCOPES, Caller, Environment, digest
-from petstore.keys.store import get_key, list_keys
 from petstore.people.model import INVITATION_LIFE, Browser, Device, Session
 from petstore.people.store import (
     MAX_SESSIONS,
@@ -38,7 +36,7 @@ from petstore.people.store import (
 )
 from petstore.webhooks.store import active_webhooks
 from support.history import acts_on
-from support.keys import actor, change, issue, revoke, rotate, stored_key, unban
+from support.keys import actor, change, issue, revoke, rotate, stored_key
 from support.manual_clock import ManualClock
 from support.people import add, add_active, alter, caller, invite, set_some_password
 from support.retention import DAYS_KEPT
@@ -204,39 +202,6 @@ async def test_who_lost_the_right_meanwhile_changes_nothing(
     ):
         with pytest.raises(MissingScope):
             await attempt
-
-
-async def stored(store: Store) -> list[list[str]]:
-    """Return all that a change to a key or a person could change."""
-    tables = ("api_keys", "people", "api_key_tokens", "events", "invitations")
-    return [
-        sorted(map(repr, await store.read(Statement(f"SELECT * FROM {table}"))))  # noqa: S608
-        for table in tables
-    ]
-
-
-async def test_no_operation_on_keys_finds_a_person(store: Store, clock: ManualClock) -> None:
-    person_id = (await add_active(store, clock, role="administrator")).id
-    by = await actor(store, clock, scopes=frozenset(SCOPES))
-    assert by.caller is not None
-    before = await stored(store)
-    for attempt in (
-        get_key(store, person_id, None, clock),
-        change(store, clock, person_id, name="Eve"),
-        change(store, clock, person_id, by=by, scopes=frozenset(SCOPES)),
-        rotate(store, clock, person_id),
-        rotate(store, clock, person_id, by=by),
-        revoke(store, clock, person_id),
-        unban(store, clock, person_id),
-    ):
-        with pytest.raises(NotFound) as refused:
-            await attempt
-        assert refused.value.message == f"there is no key {person_id}"
-    with pytest.raises(LastAdminKey):  # the administrator is none
-        await revoke(store, clock, by.caller.id, by=by)
-    assert await stored(store) == before
-    listed = [key.id for key in (await list_keys(store, None, None, 100, clock)).items]
-    assert listed == [by.caller.id]
 
 
 STAYS = Browser("Firefox on Android", stays=True)

@@ -19,7 +19,6 @@ from support.process import ServerProcess, serving
 from support.shop import Shop
 from support.workbooks import excel, row
 
-MORE = "(there are more: see --all and --limit)"
 CREATE_IMPORT = next(each for each in OPERATIONS if each.id == "createImport")
 LIST = "Tier;Art;Zustand\nBella;Dogs;verkauft\nMia;Wolves;\n;Dogs;sold\nRex;Dogs;Pflege\n"
 HOSTILE = "[b]\x1b]0;owned\x07\nRex[/b]"

@@ -14,6 +14,7 @@ from support.cases import case
 from support.changes import create_pets
 from support.page_forms import buttons_of, conflict_of, form_of, press, succeed
 from support.service import Service
+from support.stores import do
 from support.visitor import Visitor, signed_in, words
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
@@ -45,8 +46,8 @@ async def test_a_pet_with_an_invalid_field_is_not_added(service: Service, staff:
     for field, typed, said in (
         ("name", "", "Name: expected 1 to 255 characters, not only spaces"),
         ("categoryId", "", "Category: choose a category"),
-        ("categoryId", "a\0b", "Category: there is no category"),
-        ("categoryId", "9" * 19, "Category: there is no category"),
+        ("categoryId", "a\0b", "Category: expected a whole number"),
+        ("categoryId", "9" * 19, "Category: expected a whole number"),
         ("status", "lost", "Status: expected one of"),
     ):
         with case(field, typed):
@@ -137,12 +138,21 @@ async def test_pets_are_found_by_status_category_and_name(service: Service, staf
         ("categoryId", "dragons", "Category: expected a whole number"),
         ("status", "lost", "Status: expected one of"),
         ("cursor", "x", "Cursor: expected the cursor"),
-        ("name", "x" * 101, "Name: expected 1 to 100 characters"),
+        ("name", "x" * 101, "Name or number: expected 1 to 100 characters"),
     ):
         refused = await staff.get("/pets", **{field: typed})
         assert refused.status_code == 400
         assert said in words(refused)
         assert field in {"cursor", "status"} or f'value="{typed}"' in refused.text
+
+
+async def test_pets_are_counted_up_to_ten_thousand(service: Service, staff: Visitor) -> None:
+    rows = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)"
+    for count, told in ((10_000, "10\u202f000 pets"), (1, "more than 10\u202f000 pets")):
+        sql = f"INSERT INTO pets (name, category_id) {rows} SELECT 'Rex', 1 FROM n"  # noqa: S608
+        await service.store.write(do(sql, count))
+        page = await staff.get("/pets")
+        assert f">{told}</p>" in re.sub("</?data[^>]*>", "", page.text)
 
 
 async def test_a_number_leads_to_the_pet_unless_a_name_has_it_too(staff: Visitor) -> None:
@@ -277,9 +287,12 @@ async def test_a_lost_race_shows_who_was_faster(staff: Visitor, other: Visitor) 
         await staff.submit("/pets", **BELLA, once=status)
         page = await staff.get(f"/pets/{number}")
         await succeed(other, page, "Save", status=status)
-        lost = await press(staff, page, "Reserve")
-        assert lost.status_code == 409
-        assert said in words(lost)
+        for button in ("Reserve", "Sell Bella"):
+            lost = await press(staff, page, button)
+            assert lost.status_code == 409
+            assert said in words(lost)
+            assert 'name="undo"' not in lost.text
+            assert "/return" not in lost.text
 
 
 # Two people at once

@@ -1,50 +1,28 @@
 """The pages of the stock: how many pets each category has; add, rename and delete categories."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from petstore.categories.model import Category
-from petstore.console.forms import (
-    Field,
-    FieldSet,
-    ShownForm,
-    choice,
-    isolated,
-    optional,
-    undo_fields,
-)
+from petstore.console.forms import Field, FieldSet, ShownForm, isolated, optional
 from petstore.console.history import deleted_page, history_of
-from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
+from petstore.console.page import ConsolePage, Notice, PageRequest, Undo
 from petstore.domain.decoding import integer_in
 from petstore.domain.fields import INT64_MAX
 from petstore.domain.names import name_key
-from petstore.errors import (
-    CategoryNameTaken,
-    InvalidBody,
-    InvalidParameter,
-    NotFound,
-    PetstoreError,
-    UnknownCategory,
-)
+from petstore.errors import InvalidParameter, NotFound, PetstoreError
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.pets.model import Inventory, StatusCounts
 
 _ON_A_PAGE = 100
-_PAGES_LISTED = 2
+_PAGES_LISTED = 10
 _NONE = StatusCounts()
 _FORM = FieldSet(
     Field("name", "Name", attributes={"aria-required": "true"}),
     Field("description", "Description", parse=optional, hint="May be empty"),
 )
-_MAX_NAME = 100
 _NAME = "categoryId"
-_ADDED = "addedCategory"
-# What the list has for a new category.
-_NEW = "+"
-_NEW_NAME = Field(
-    *(_ADDED, "New category"), caption="What is it called?", attributes={"maxlength": _MAX_NAME}
-)
 
 
 class CategoryStock(NamedTuple):
@@ -108,7 +86,7 @@ async def _create(request: PageRequest) -> Response:
 
 async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
     try:
-        found = await _get(request)
+        found = await request.execute("getCategory")
     except NotFound as gone:
         history = await history_of(request, f"category/{request.path_id}")
         return deleted_page(request, history, gone, _FORM)
@@ -129,18 +107,11 @@ async def _update(request: PageRequest) -> Response:
     changed = await request.execute("updateCategory", _FORM.values(edit.changes))
     now = _FORM.texts(changed.value)
     before = edit.before(now)
-    if before == now:
-        return await request.redirect("/categories", Notice("Nothing was changed."))
-    name, what = isolated(now["name"]), f"{isolated(now['name'])} is changed."
-    if {**before, "name": now["name"]} == now:
-        what = f"{isolated(before['name'])} is now called {name}."
-    undo = Undo(f"/categories/{request.path_id}", undo_fields(before, now, changed.version))
-    notice = change_notice(name, what, undo, request.form.text("undo"))
-    return await request.redirect("/categories", notice)
+    return await request.tell_change(isolated(now["name"]), before, now, changed.version)
 
 
 async def _delete(request: PageRequest) -> Response:
-    before = await _get(request)
+    before = await request.execute("getCategory")
     category: Category = before.value
     await request.execute("deleteCategory")
     fields = {**_FORM.texts(category), "once": before.version}
@@ -149,71 +120,7 @@ async def _delete(request: PageRequest) -> Response:
     return await request.redirect("/categories", notice)
 
 
-async def _get(request: PageRequest) -> Result[Any]:
-    try:
-        return await request.execute("getCategory")
-    except NotFound:
-        msg = f"there is no category {request.path_id}; it may have been deleted"
-        raise NotFound(msg) from None
-
-
-# The field for the category of a pet: one of a list, or the name of another one
-
-
-async def with_category(
-    request: PageRequest, operation_id: str, body: dict[str, Any]
-) -> dict[str, Any]:
-    """Return a body with the id of the chosen category, which it may add, or why it has none."""
-    if _NAME not in body:
-        return body
-    text, added = body[_NAME], added_category(request)
-    if added:
-        found = await _category_named(request, added)
-        if found is None:
-            request.decoded(operation_id, body | {_NAME: 0})  # else no category is added either
-            try:
-                found = await _add_category(request, added)
-            except InvalidBody as error:
-                return body | {_NAME: InvalidBody(_ADDED + error.message.removeprefix("name"))}
-        return body | {_NAME: found}
-    if text == _NEW:
-        return body | {_NAME: InvalidBody(f"{_ADDED}: expected the name of the new category")}
-    number = _typed_number(text)
-    is_back = number is not None and request.form.text("undo")
-    if not is_back and not await request.category_names([] if number is None else [number]):
-        short = text if len(text) <= _MAX_NAME else f"{text[: _MAX_NAME - 1]}…"
-        unknown = UnknownCategory(f"{_NAME}: there is no category “{isolated(short)}”")
-        return body | {_NAME: unknown if text else InvalidBody(f"{_NAME}: choose a category")}
-    return body | {_NAME: number}
-
-
-def _typed_number(text: str) -> int | None:
-    number = integer_in(text)
-    return number if number is not None and abs(number) <= INT64_MAX else None
-
-
-def added_category(request: PageRequest) -> str:
-    return request.form.line(_ADDED) if request.form.line(_NAME) == _NEW else ""
-
-
-async def _category_named(request: PageRequest, name: str) -> int | None:
-    try:
-        query = {"limit": 1, "name": name}
-        found = (await request.execute("listCategories", query=query)).value
-    except InvalidParameter:  # no name is like that
-        return None
-    same = (each.id for each in found if name_key(each.name) == name_key(name))
-    return next(same, None)
-
-
-async def _add_category(request: PageRequest, name: str) -> int | None:
-    """Return the id of a new category, or of one that was just added."""
-    try:
-        created = await request.execute("createCategory", {"name": name}, if_match="")
-    except CategoryNameTaken:
-        return await _category_named(request, name)
-    category_id: int = created.value.id
-    return category_id
+# The field for the category of a pet
 
 
 async def first_categories(request: PageRequest) -> dict[int, str]:
@@ -226,43 +133,42 @@ async def first_categories(request: PageRequest) -> dict[int, str]:
         cursor = found.next
         if not cursor:
             break
+    return _by_name(names)
+
+
+def _by_name(names: Mapping[int, str]) -> dict[int, str]:
     return dict(sorted(names.items(), key=lambda each: name_key(each[1])))
 
 
 async def category_form(request: PageRequest, form: ShownForm, any_: str = "") -> ShownForm:
-    """Return a form with a list of categories: the first ones, those it has, and a new one."""
+    """Return a form with a list of categories: the first ones, and those that it has."""
     names = await first_categories(request)
-    text, differences = form.typed[_NAME], [*form.differences]
+    text, differences = form.typed[_NAME], form.differences
     texts = {text, *(each for one in differences for each in (one.opened, one.now, one.typed))}
-    named = {number for each in texts if each and (number := _typed_number(each)) is not None}
-    names |= await request.category_names(named - names.keys())
-    listed = sorted(names.items(), key=lambda each: name_key(each[1]))
-    options = {str(number): name for number, name in listed}
-    differences = [
-        each
-        if each.name != _NAME
-        else each._replace(
-            opened=options.get(each.opened, each.opened),
-            now=options.get(each.now, each.now),
-            typed=each.typed and options.get(each.typed, each.typed),
-        )
-        for each in differences
-    ]
+    numbers = {integer_in(each or "") for each in texts}
+    named = {each for each in numbers if each is not None and abs(each) <= INT64_MAX}
+    names = _by_name(names | await request.category_names(named - names.keys()))
+    options = {str(number): name for number, name in names.items()}
     if any_ or not text:
         options = {"": any_ or "Choose…", **options}
-    may_add = not any_ and request.may("createCategory")
-    if may_add:
-        options[_NEW] = "New category…"
     options.setdefault(text, f"{text}, which is no category")
-    fields = [choice(_NAME, "Category", *options.items())]
-    if may_add:
-        fields.append(_NEW_NAME)
-    if form.problem:
-        form = form._replace(problem=form.problem.changed(_ADDED, label=_NEW_NAME.label))
     return form._replace(
-        fields=[one for each in form.fields for one in (fields if each.name == _NAME else [each])],
-        typed={**form.typed, _ADDED: added_category(request)},
-        differences=differences,
+        fields=[
+            each._replace(control="choice", options=[*options.items()])
+            if each.name == _NAME
+            else each
+            for each in form.fields
+        ],
+        differences=[
+            each._replace(
+                opened=options.get(each.opened, each.opened),
+                now=options.get(each.now, each.now),
+                typed=each.typed and options.get(each.typed, each.typed),
+            )
+            if each.name == _NAME
+            else each
+            for each in differences
+        ],
     )
 
 

@@ -11,10 +11,11 @@ from petstore.databases.contract import (
     Reader,
     Statement,
     Unit,
+    found,
     placeholder_list,
     placeholders,
 )
-from petstore.databases.pages import Page, found, read_page
+from petstore.databases.pages import Page, read_page
 from petstore.domain.decoding import at_places
 from petstore.domain.fields import merged
 from petstore.domain.names import name_key

@@ -114,13 +114,6 @@ class Problem(NamedTuple):
     def about(self, field: str) -> "Problem | None":
         return next((each for each in self.all if each.field == field), None)
 
-    def changed(self, field: str, **changes: Any) -> "Problem":
-        problems = [each._replace(others=()) for each in self.all]
-        first, *others = (
-            each._replace(**changes) if each.field == field else each for each in problems
-        )
-        return first._replace(others=tuple(others))
-
 
 _NO_LABELS: Mapping[str, str] = {}
 
@@ -173,9 +166,6 @@ async def decode_form(head: Request, body: BinaryIO, opened: ExitStack) -> Form:
     for part in parts:
         opened.callback(part.close)
     files = [part for part in parts if part.filename is not None]
-    if len(files) > 1:
-        msg = "the form: expected one file"
-        raise InvalidBody(msg)
     texts = [part for part in parts if part.filename is None]
     _check_size(sum(part.size for part in texts))
     fields: dict[str, list[str]] = {}
@@ -245,16 +235,16 @@ def _pairs(form: Form) -> list[tuple[str, str]]:
 Texts: TypeAlias = Mapping[str, str]
 """The texts of the fields of a form, by their names. Texts of a list are joined by spaces."""
 
-Control: TypeAlias = Literal["input", "text", "choice", "moment", "box", "boxes", "lines"]
+Control: TypeAlias = Literal["input", "text", "choice", "moment", "boxes", "lines"]
 """How a field is filled in: a ``text`` may have line breaks, an ``input`` has none. A form does not
-send a ``box`` or ``boxes`` that is not checked."""
+send ``boxes`` that are not checked."""
 
 _OPENED = "was_"
 _OWN_PASSWORD = {"current": "Your own password"}
 
 
 class Field(NamedTuple):
-    """``name`` is the field of the body, ``label`` what pages call it; a ``caption`` says more.
+    """``name`` is the field of the body, ``label`` what pages call it.
 
     ``show`` returns its text for a resource, or else the member is the text. ``parse`` returns the
     member of the body, ``None`` to leave it out or to remove it.
@@ -267,7 +257,6 @@ class Field(NamedTuple):
     control: Control = "input"
     options: Sequence[tuple[str, str]] = ()
     hint: str = ""
-    caption: str = ""
     type: str = "text"
     attributes: Mapping[str, Any] = {}
 
@@ -287,8 +276,7 @@ class Field(NamedTuple):
         return _OPENED + self.name in form.fields
 
     def is_in(self, form: Form) -> bool:
-        is_box = self.control in ("box", "boxes")
-        return self.name in form.fields or (is_box and self.was_in(form))
+        return self.name in form.fields or (self.control == "boxes" and self.was_in(form))
 
 
 class Difference(NamedTuple):
@@ -416,6 +404,10 @@ def _value(field: Field, text: str) -> Any:
 
 def choice(name: str, label: str, *options: tuple[str, str], **others: Any) -> Field:
     return Field(name, label, control="choice", options=options, **others)
+
+
+GRACES = (("86400", "in 1 day"), ("604800", "in 7 days"), ("3600", "in 1 hour"), ("0", "at once"))
+"""When an old token or secret ends: what the field ``graceSeconds`` has, and words for it."""
 
 
 def undo_fields(before: Texts, after: Texts, version: str = "") -> dict[str, str]:

@@ -10,18 +10,16 @@ from markupsafe import Markup
 from msgspec import UNSET, json
 
 from petstore.clock import Milliseconds, milliseconds
-from petstore.console.forms import FieldSet
+from petstore.console.forms import FieldSet, in_words
 from petstore.console.numbers import money_in_words
-from petstore.console.page import HOME, PageRequest, Undo
+from petstore.console.page import PageRequest, Undo
 from petstore.console.templates import shown_time
-from petstore.errors import CursorExpired, InvalidParameter, NotFound
+from petstore.errors import NotFound
 from petstore.events.model import IN_FEED, Event, Position, author_text
 from petstore.events.store import deliverers_of, orders_at
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.keys.store import names_of_callers
-
-ON_A_PAGE = 20
 
 _WITHOUT_ID = {"service": "The service", "operator": "The operator"}
 _READ_AT_ONCE = 100
@@ -55,7 +53,6 @@ class HistoryLine(NamedTuple):
     by: str
     what: Markup
     members: frozenset[str]
-    undo: Undo | None = None
 
     def with_others(self, others: int, *, is_cut: bool = False) -> "HistoryLine":
         """Return the line with how many more changes came with it; if ``is_cut``, or even more."""
@@ -67,36 +64,24 @@ class HistoryLine(NamedTuple):
 
 
 class History(NamedTuple):
-    """``earlier`` is the cursor of older ones, ``last`` the last event if it is among these."""
+    """The newest changes of a resource, of which ``last`` is the last event."""
 
     resource: str
     lines: Sequence[HistoryLine]
-    earlier: str
-    is_latest: bool
     now: Milliseconds
-    last: PastEvent | None = None
-
-    def with_undo(self, undo: Undo | None) -> "History":
-        if undo is None:
-            return self
-        return self._replace(lines=[self.lines[0]._replace(undo=undo), *self.lines[1:]])
+    last: PastEvent | None
+    is_cut: bool
 
     def change_of(self, member: str) -> HistoryLine | None:
         return next((line for line in self.lines if member in line.members), None)
 
 
 async def history_of(request: PageRequest, resource: str) -> History:
-    cursor = "" if request.head.method == "POST" else request.form.text("cursor")
-    query = {"resource": resource, "limit": ON_A_PAGE}
-    try:
-        found = await _newest(request, query, cursor)
-    except (InvalidParameter, CursorExpired):
-        cursor = ""
-        found = await _newest(request, query)
+    found = await _newest(request, {"resource": resource, "limit": _READ_AT_ONCE})
     events = [past_event(each) for each in found.value]
-    last = events[0] if events and not cursor else None
     lines = await lines_of(request, events)
-    return History(resource, lines, found.next, not cursor, request.services.clock(), last)
+    last = events[0] if events else None
+    return History(resource, lines, request.services.clock(), last, is_cut=bool(found.next))
 
 
 async def newest_events(request: PageRequest, limit: int, **query: Any) -> list[PastEvent]:
@@ -152,12 +137,15 @@ def _request_of(event: PastEvent) -> object:
 
 
 def deleted_page(
-    request: PageRequest, history: History, gone: NotFound, fields: FieldSet
+    request: PageRequest,
+    history: History,
+    gone: NotFound,
+    fields: FieldSet,
+    undo: Undo | None = None,
 ) -> Response:
     """Show the history that is kept, and what was typed to change the resource meanwhile."""
     if not history.lines:
         raise NotFound(gone.message)
-    path = request.home + request.head.path.removeprefix(HOME)
     name = history.resource.replace("/", " ")
     called = history.last.data.get("name", "") if history.last else ""
     unsaved = {fields.labels[key]: text for key, text in fields.edit(request.form).changes.items()}
@@ -165,10 +153,10 @@ def deleted_page(
         "gone.html",
         error=gone,
         history=history,
-        path=path,
         name=name,
         called=called,
         unsaved=unsaved,
+        undo=undo,
     )
 
 
@@ -202,10 +190,6 @@ async def sellers_of(request: PageRequest, orders: Collection[int]) -> dict[int,
     found = await deliverers_of(request.services.store, orders)
     names = await names_of(request, {*found.values()})
     return {order_id: names[author] for order_id, author in found.items()}
-
-
-async def is_by_order(request: PageRequest, event: PastEvent) -> bool:
-    return _is_move(event) and bool(await _orders_before(request, [event]))
 
 
 async def _orders_before(request: PageRequest, events: Iterable[PastEvent]) -> dict[int, PastEvent]:
@@ -245,19 +229,11 @@ def _id_of(author: str) -> int:
 
 # Events in words: what was done, as a sentence continues after a name
 
-_LABELS = {
-    "categoryId": "category",
-    "shipDate": "ship date",
-    "amount": "price",
-    "perMinute": "limit a minute",
-    "perDay": "limit a day",
-    "allowedNetworks": "networks",
-    "expiresAt": "end",
-    "bannedUntil": "end of the ban",
-}
+_LABELS = {"categoryId": "category", "amount": "price", "expiresAt": "end"}
 # What says nothing beside another member.
 _IMPLIED = {"amount": {"currency"}, "plan": {"perMinute", "perDay"}, "expiresAt": {"state"}}
 _MOMENTS = ("Date", "At", "Until")
+_MONEY = ("amount", "refund")
 _NONE: tuple[Any, ...] = (None, [])
 _IT = {"key": Markup("this key"), "person": Markup("this person")}
 _PAGES = {
@@ -359,51 +335,36 @@ def _about_order(event: PastEvent, facts: SentenceFacts, it: Markup) -> Markup |
 def _about_caller(event: PastEvent, it: Markup) -> Markup | None:
     if event.type in _ACTIONS:
         return _ACTIONS[event.type].format(it)
-    if event.type != "person.updated" or len(event.previous or ()) > 1:
+    if event.type != "person.updated" or event.previous:
         return None
     is_own = event.actor == event.resource
-    if not event.previous:
-        return (
-            Markup("set a new password") if is_own else Markup("set the password of {}").format(it)
-        )
-    if "state" not in event.previous:
-        return None
-    if is_own and event.previous["state"] == "invited":
-        return Markup("set a password with a link")
-    done = "disabled" if event.data["state"] == "disabled" else "enabled"
-    return Markup("{} {}").format(done, it)
+    return Markup("set a new password") if is_own else Markup("set the password of {}").format(it)
 
 
 def _change(event: PastEvent, name: str, facts: SentenceFacts, it: Markup, of_it: Markup) -> Markup:
     before, after = (event.previous or {})[name], event.data.get(name)
     if name == "status" and before and after in _MOVED:
         return _MOVED[after].format(it)
-    label = _LABELS.get(name, name)
+    label = _LABELS.get(name) or in_words(name).lower()
     if after in _NONE:
         return Markup("removed the {}{}").format(label, of_it)
-    if name == "amount" and "currency" in event.data:
-        return _price_change(event, of_it)
-    new = _value(name, after, facts)
+    new = _value(name, after, facts, event.data)
     if name == "name" and of_it:
-        return Markup("renamed {} to {}").format(_value(name, before, facts), it)
+        return Markup("renamed {} to {}").format(
+            _value(name, before, facts, event.members_before), it
+        )
     if before in _NONE:
         return Markup("set the {}{} to {}").format(label, of_it, new)
-    old = _value(name, before, facts)
+    old = _value(name, before, facts, event.members_before)
     return Markup("changed the {}{} from {} to {}").format(label, of_it, old, new)
 
 
-def _price_change(event: PastEvent, of_it: Markup) -> Markup:
-    previous, data = event.previous or {}, event.data
-    new = money_in_words(data["amount"], data["currency"])
-    if previous["amount"] is None:
-        return Markup("set the price{} to {}").format(of_it, new)
-    old = money_in_words(previous["amount"], previous.get("currency") or data["currency"])
-    return Markup("changed the price{} from {} to {}").format(of_it, old, new)
-
-
-def _value(name: str, value: Any, facts: SentenceFacts) -> Markup:
+def _value(name: str, value: Any, facts: SentenceFacts, beside: Mapping[str, Any]) -> Markup:
+    """Return a member in words; ``beside`` has the others that it had then."""
     if name == "categoryId":
         value = facts.categories.get(value, value)
+    elif name in _MONEY and "currency" in beside:
+        value = money_in_words(value, beside["currency"])
     elif name.endswith(_MOMENTS):
         return shown_time(value, facts.zone)
     elif isinstance(value, list):
@@ -422,7 +383,9 @@ def _link(event: PastEvent, facts: SentenceFacts) -> Markup:
 
 def _pet(pet_id: Any, facts: SentenceFacts) -> Markup:
     name = facts.pets.get(pet_id)
-    shown = Markup("pet {}").format(pet_id) if name is None else _value("name", name, facts)
+    shown = (
+        Markup("pet {}").format(pet_id) if name is None else Markup("<bdi>{}</bdi>").format(name)
+    )
     return _linked("pet", pet_id, shown, facts)
 
 

@@ -6,9 +6,6 @@ from datetime import date
 from typing import NamedTuple
 from unicodedata import category, decimal, normalize
 
-from markupsafe import Markup
-
-from petstore.domain.cursors import MAX_COUNTED
 from petstore.errors import InvalidBody
 from petstore.orders.model import MAX_AMOUNT
 
@@ -74,21 +71,6 @@ _THOUSANDS = 3
 
 def grouped(number: int) -> str:
     return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
-
-
-def count_in_words(count: int, noun: str, plural: str = "") -> str:
-    """Return how many there are, such as ``253 pets``: exactly up to ``MAX_COUNTED``."""
-    more = "more than " if count > MAX_COUNTED else ""
-    return (
-        f"{more}{grouped(min(count, MAX_COUNTED))} {noun if count == 1 else plural or f'{noun}s'}"
-    )
-
-
-def shown_count(count: int, noun: str, plural: str = "") -> Markup:
-    """Return how many there are in words, whose number the script shows as the reader writes it."""
-    number = grouped(min(count, MAX_COUNTED))
-    data = f'<data value="{min(count, MAX_COUNTED)}">{number}</data>'
-    return Markup(count_in_words(count, noun, plural).replace(number, data))  # noqa: S704 - no input
 
 
 def _decimals_of(currency: str) -> int:
@@ -192,16 +174,6 @@ class Bars(NamedTuple):
 def chart_day(day: date) -> str:
     """Return a day as charts label it; the script shows it as the reader writes it."""
     return f"{day.day} {day:%b}"
-
-
-def percent_of(value: int, total: int) -> str:
-    """Return a share for people: what is there is never shown as nothing, nor as all of it."""
-    if value in (0, total):
-        return "100%" if value else "0%"
-    share = 100 * value / total
-    if share < 1:
-        return "<1%"
-    return ">99%" if share > 99 else f"{share:.0f}%"  # noqa: PLR2004 - as it is written
 
 
 def change_in_percent(now: int, before: int) -> str:

@@ -107,7 +107,6 @@ _TITLES = {
     409: "That is not possible now",
     412: "Another user changed this",
     413: "That is too large",
-    415: "This is not a form",
     429: "Too many requests",
     _FAULT: "Something went wrong",
     503: "The shop is not available now",
@@ -116,7 +115,6 @@ _TEXTS = {
     401: "Your session has ended. Sign in again.",
     405: "Go back to the page with the form, and send it from there.",
     408: "What you sent did not arrive in time, and nothing was changed. Send it again.",
-    415: "Send it with a form of the console.",
     503: "Its database does not respond. Wait a moment, and try again.",
 }
 # A browser would ask for a name and a password, or not understand it.
@@ -484,6 +482,8 @@ class PageRequest(Struct):
     async def tell_change(
         self, name: str, before: Texts, now: Texts, version: str = ""
     ) -> Response:
+        if before == now:
+            return await self.back(Notice("Nothing was changed."))
         undo = Undo(self.own_path, undo_fields(before, now, version))
         pressed = self.form.text("undo")
         return await self.back(change_notice(name, f"{name} is changed.", undo, pressed))
@@ -519,7 +519,6 @@ def operation_in_words(operation_id: str | None) -> str:
 
 
 class PageFailure(NamedTuple):
-    status: int
     title: str
     message: str
 
@@ -528,7 +527,7 @@ def failure_of(error: PetstoreError, request_id: str) -> PageFailure:
     status = error.status
     title = _TITLES.get(status, "This did not work")
     if isinstance(error, CrossSiteRequest):
-        return PageFailure(status, "This did not come from the console", _OTHER_SITE)
+        return PageFailure("This did not come from the console", _OTHER_SITE)
     if status == _FAULT:
         text = (
             "The service failed, and its log has the reason."
@@ -537,7 +536,7 @@ def failure_of(error: PetstoreError, request_id: str) -> PageFailure:
     else:
         is_busy = isinstance(error, Overloaded)  # which is no matter of the database
         text = (None if is_busy else _TEXTS.get(status)) or sentence(error.message)
-    return PageFailure(status, title, text)
+    return PageFailure(title, text)
 
 
 def with_error(response: Response, error: PetstoreError) -> Response:

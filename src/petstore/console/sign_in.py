@@ -35,11 +35,6 @@ _SIGN_IN = "/sign-in"
 _KEY = "key"
 _LOGGED_BYTES = 4
 _LEFT = "signed-out"
-# Anyone can lead here. So the texts are none of theirs, and true: there is no session.
-_LEFT_BY = {
-    "true": "You are signed out.",
-    "rotated": "The old token has ended, and this session with it. Sign in with the new token.",
-}
 _KNOWN = "petstore_known"
 # The first sign that is there counts: most browsers also name those that they are like.
 _BROWSERS = (
@@ -72,8 +67,7 @@ async def sign_in_page(
     problem: str = "",
     typed: Form = EMPTY,
 ) -> Response:
-    left_by = request.form.text(_LEFT)
-    has_left = left_by in _LEFT_BY
+    has_left = request.form.text(_LEFT) == "true"  # anyone can lead here: the text is true
     return request.page(
         "sign_in.html",
         status,
@@ -82,8 +76,8 @@ async def sign_in_page(
         problem=problem,
         has_ended=bool(request.secret) and not (problem or has_left or request.session),
         typed=typed,
-        notice=Notice(_LEFT_BY[left_by]) if has_left else None,
-        with_key=_KEY in typed.fields or left_by == "rotated",
+        notice=Notice("You are signed out.") if has_left else None,
+        with_key=_KEY in typed.fields,
     )
 
 

@@ -130,19 +130,6 @@ def begun(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def duration(span: timedelta) -> str:
-    seconds = max(span // timedelta(seconds=1), 0)
-    minutes = seconds // 60
-    if not minutes:
-        return f"{seconds} s"
-    hours, rest = divmod(minutes, 60)
-    if not hours:
-        return f"{minutes} min"
-    if hours >= 48:  # noqa: PLR2004 - two days
-        return f"{hours // 24} days"
-    return f"{hours} h {rest} min" if rest else f"{hours} h"
-
-
 def shown_time(moment: datetime | str | Milliseconds, zone: ZoneInfo) -> Markup:
     """Return a moment (or RFC 3339) in the store's time zone; the script shows the reader's."""
     if isinstance(moment, int):
@@ -187,7 +174,12 @@ def _machine(moment: datetime) -> str:
 
 
 def _until(moment: datetime, now: datetime) -> Markup:
-    machine, left = _machine(moment), duration(moment - now)
+    minutes = max((moment - now) // timedelta(minutes=1), 1)
+    hours = minutes // 60
+    left = f"{hours} h" if hours else f"{minutes} min"
+    if hours >= 48:  # noqa: PLR2004 - two days
+        left = f"{hours // 24} days"
+    machine = _machine(moment)
     return Markup(f'<time datetime="{machine}" data-until>{left} left</time>')  # noqa: S704 - no markup
 
 

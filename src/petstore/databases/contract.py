@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from petstore.errors import Unavailable
+from petstore.errors import NotFound, Unavailable
 
 Value: TypeAlias = int | str | bytes | None
 Row: TypeAlias = tuple[Any, ...]
@@ -166,3 +166,10 @@ def upsert(
             name=f"upsert_{table}",
         )
     return returned
+
+
+def found(rows: list[Row], item_of: Callable[[Row], T], kind: str, item_id: int) -> T:
+    if not rows:
+        msg = f"there is no {kind} {item_id}"
+        raise NotFound(msg)
+    return item_of(rows[0])

@@ -1,4 +1,4 @@
-"""Single items, and pages of a list: the rows after an id, so page N costs what page 1 costs."""
+"""Pages of a list: the rows after an id, so page N costs what page 1 costs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
@@ -7,7 +7,6 @@ from typing import Generic, NamedTuple, TypeAlias
 from msgspec import UNSET, UnsetType
 
 from petstore.databases.contract import Reader, Row, Statement, T, Value
-from petstore.errors import NotFound
 
 Filter: TypeAlias = "str | int | Sequence[int] | Sequence[str] | Below | UnsetType | None"
 _Kind: TypeAlias = tuple[str, type | int | None]
@@ -35,13 +34,6 @@ class Page(NamedTuple, Generic[T]):
     items: list[T]
     next_after: int | None
     ids: range = range(0)
-
-
-def found(rows: list[Row], item_of: Callable[[Row], T], kind: str, item_id: int) -> T:
-    if not rows:
-        msg = f"there is no {kind} {item_id}"
-        raise NotFound(msg)
-    return item_of(rows[0])
 
 
 async def read_page(

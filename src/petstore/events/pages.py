@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 from msgspec import Struct
@@ -71,11 +72,19 @@ _ON_A_PAGE = 20
 _OFFERED = 100
 _ADMIN = "key"
 _KINDS = {"pet": "pets", "order": "orders", "category": "categories", _ADMIN: "keys and people"}
+_TYPES = {
+    kind: [
+        each
+        for each in EVENT_TYPES
+        if (each in ADMIN_EVENT_TYPES if kind == _ADMIN else kind_of(each) == kind)
+    ]
+    for kind in _KINDS
+}
 
 
 def _filters(actors: dict[str, str]) -> FieldSet:
     return FieldSet(
-        choice("actor", "Who", ("", "anyone"), *actors.items(), caption="Person or key"),
+        choice("actor", "Person or key", ("", "anyone"), *actors.items()),
         choice("kind", "Kind", ("", "any"), *_KINDS.items()),
     )
 
@@ -85,7 +94,11 @@ async def _activity(request: PageRequest, error: PetstoreError | None = None) ->
     lines: list[HistoryLine] = []
     cursor, following = request.form.text("cursor"), ""
     if error is None:
-        query = {"type": _types_of(typed["kind"]), "actor": typed["actor"] or None}
+        if typed["kind"] not in ("", *_TYPES):
+            msg = f"kind: expected one of {', '.join(_TYPES)}"
+            raise InvalidParameter(msg)
+        types = _TYPES.get(typed["kind"]) or [*chain(*_TYPES.values())]
+        query = {"type": types, "actor": typed["actor"] or None}
         try:
             lines, following = await newest_acts(request, query, _ON_A_PAGE, cursor)
         except CursorExpired:
@@ -102,18 +115,6 @@ async def _activity(request: PageRequest, error: PetstoreError | None = None) ->
         is_full=len(lines) == _ON_A_PAGE,
         now=request.services.clock(),
     )
-
-
-def _types_of(kind: str) -> list[str]:
-    if kind and kind not in _KINDS:
-        msg = f"kind: expected one of {', '.join(_KINDS)}"
-        raise InvalidParameter(msg)
-    kinds = {
-        each: _ADMIN if each in ADMIN_EVENT_TYPES else kind_of(each)
-        for each in EVENT_TYPES
-        if each in ADMIN_EVENT_TYPES or kind_of(each) in _KINDS.keys() - {_ADMIN}
-    }
-    return [each for each, its in kinds.items() if kind in ("", its)]
 
 
 async def _actors(request: PageRequest, actor: str) -> dict[str, str]:

@@ -16,8 +16,8 @@ from petstore.categories.store import (
     lock_categories,
 )
 from petstore.clock import Milliseconds, utc
-from petstore.databases.contract import Reader, Row, Statement, Unit, Value, placeholder_list
-from petstore.databases.pages import LAST_ID, Page, found
+from petstore.databases.contract import Reader, Row, Statement, Unit, Value, found, placeholder_list
+from petstore.databases.pages import LAST_ID, Page
 from petstore.domain.decoding import integer_in
 from petstore.domain.fields import INT64_MAX
 from petstore.domain.names import name_key

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from petstore.clock import DAY, milliseconds, rfc3339, utc
 from petstore.console.forms import (
+    GRACES,
     Field,
     FieldSet,
     choice,
@@ -51,11 +52,10 @@ def _limit_field(name: str, window: str) -> Field:
         return "" if limit is None or key.plan != "enterprise" else str(limit)
 
     return Field(
-        *(name, f"Requests a {window}"),
+        *(name, f"Own limit: requests a {window}"),
         show=show,
         parse=lambda text: number_or_text(text) if text else None,
         hint="Only for the plan enterprise. Leave empty for no limit.",
-        caption=f"Own limit: requests a {window}",
         attributes={"inputmode": "numeric"},
     )
 
@@ -73,28 +73,25 @@ _FORM = FieldSet(
     _limit_field("perMinute", "minute"),
     _limit_field("perDay", "day"),
     Field(
-        *("scopes", "Scopes"),
+        *("scopes", "Permissions"),
         show=lambda key: words(key.scopes),
         parse=str.split,
         control="boxes",
         options=[*SCOPE_WORDS.items()],
-        caption="Permissions",
     ),
     Field(
-        *("allowedNetworks", "Networks"),
+        *("allowedNetworks", "Allowed networks"),
         show=lambda key: words(key.allowed_networks),
         parse=str.split,
         control="lines",
         hint="One a line, such as 203.0.113.0/24. Leave empty for any network.",
-        caption="Allowed networks",
     ),
     Field(
-        *("expiresAt", "Expires"),
+        *("expiresAt", "Last day (UTC)"),
         show=lambda key: f"{key.expires_at:%Y-%m-%d}" if key.expires_at else "",
         # A day ends in UTC; an undo has the very second.
         parse=lambda text: f"{text}T23:59:59Z" if _DATE.fullmatch(text) else text or None,
         hint="Leave empty for no expiry.",
-        caption="Last day (UTC)",
         type="date",
     ),
 )
@@ -144,7 +141,7 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
         key=key,
         form=_FORM.shown(_FORM.texts(key), "", request.form, error),
         history=await history_of(request, f"key/{key.id}"),
-        graces=_GRACES[:-1],
+        graces=GRACES[:-1],
         **usage,
     )
 
@@ -169,8 +166,6 @@ async def _revoke(request: PageRequest) -> Response:
 # The usage of a key
 
 _ENDS_SOON = 14 * DAY
-_GRACES = (("86400", "in 1 day"), ("604800", "in 7 days"), ("3600", "in 1 hour"), ("0", "at once"))
-"""When the old token ends: what the field ``graceSeconds`` of the form has, and words for it."""
 
 
 async def _usage_shown(request: PageRequest, usage: Usage, key_id: int) -> dict[str, Any]:
@@ -202,7 +197,7 @@ async def _show_usage(request: PageRequest, error: PetstoreError | None = None) 
         # The end of the token of the session, which a rotation may have set.
         ends_at=None if own.expires_at is None else utc(own.expires_at),
         ends_soon=own.end - services.clock() <= _ENDS_SOON,
-        graces=_GRACES[:-1],
+        graces=GRACES[:-1],
         **await _usage_shown(request, usage, own.id),
     )
 
@@ -211,10 +206,8 @@ async def _rotate_by(operation_id: str, request: PageRequest) -> Response:
     """It is no redirect: no other response has the token. A form sent twice rotates twice."""
     grace = request.form.text("graceSeconds")
     rotated = await request.execute(operation_id, {"graceSeconds": number_or_text(grace)})
-    ends = dict(_GRACES).get(grace, f"in {grace} seconds")
-    is_out = request.caller.kind == "key" and grace == "0"
-    back = "/sign-in?signed-out=rotated" if is_out else request.own_path
-    return request.page("key_token.html", key=rotated.value, ends=ends, back=back)
+    ends = dict(GRACES).get(grace, f"in {grace} seconds")
+    return request.page("key_token.html", key=rotated.value, ends=ends, back=request.own_path)
 
 
 _rotate, _rotate_own = partial(_rotate_by, "rotateKey"), partial(_rotate_by, "rotateCurrentKey")

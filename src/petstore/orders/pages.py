@@ -1,4 +1,4 @@
-"""The pages of orders: the list by what is to be done, one order, and the list as a file."""
+"""The pages of orders: the list, one order, the list as a file; and orders on other pages."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,16 +7,26 @@ from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from msgspec import to_builtins
+from msgspec import UNSET, UnsetType, to_builtins
 
-from petstore.clock import utc
+from petstore.clock import Milliseconds, milliseconds, utc
 from petstore.console.downloads import amount_cell, delimiter_of, download_list
-from petstore.console.forms import Field, FieldSet, Problem, Texts, isolated, page_address, typed_id
+from petstore.console.forms import (
+    Field,
+    FieldSet,
+    Problem,
+    Texts,
+    isolated,
+    optional,
+    page_address,
+    typed_id,
+)
 from petstore.console.history import History, history_of, sellers_of
-from petstore.console.numbers import money_in_words
+from petstore.console.numbers import money_in_words, plain_amount, typed_amount
 from petstore.console.page import ConsolePage, Handler, Notice, PageRequest, Refused, Undo
 from petstore.console.templates import ago_in_words
 from petstore.domain.names import MAX_SEARCHED, name_key
+from petstore.domain.time_zones import local_time, typed_moment
 from petstore.errors import (
     InvalidBody,
     InvalidParameter,
@@ -26,20 +36,11 @@ from petstore.errors import (
 )
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.orders.form import (
-    DETAILS,
-    Card,
-    card_of,
-    ending_form,
-    exact,
-    open_orders,
-    order_form,
-    sold_in_words,
-)
 from petstore.orders.model import EXPORTED, OPEN_STATUSES, Order, OrderStatus, exported
 from petstore.pets.model import Pet
 
 _ON_A_PAGE = 50
+_OPEN_PAGES_READ = 3  # of open orders: no shop has more than 300 of a kind
 _MOST_NAMED = 20
 _ALL = "all"
 _TABS = {
@@ -69,6 +70,153 @@ class _Search(NamedTuple):
     query: Mapping[str, Any] | None
     order: Order | None = None
     pets: Sequence[Pet] = ()
+
+
+# The fields of orders in forms, and what other pages tell of them, too
+
+DETAILS = ("buyer", "amount", "shipDate", "note")
+"""The fields that every order has."""
+
+_REASON = {"maxlength": 200}
+
+
+def order_form(request: PageRequest, order: Order | None = None) -> FieldSet:
+    """Return what can be typed of an order: of a returned one its refund and reason, too."""
+    zone = request.time_zone
+    currency = order.currency if order and order.currency else request.services.currency
+
+    def shown_date(order: Order) -> str:
+        if order.ship_date is UNSET:
+            return ""
+        return local_time(order.ship_date, zone).replace(tzinfo=None).isoformat(timespec="minutes")
+
+    fields = [
+        Field("buyer", "Buyer", parse=optional, attributes={"maxlength": 200}),
+        _price("amount", "Price", currency),
+        Field("shipDate", "Ship date", shown_date, partial(typed_moment, zone=zone), "moment"),
+        Field(
+            *("note", "Note"),
+            show=lambda order: order.note or "",
+            parse=optional,
+            control="text",
+            hint="What the staff should know.",
+        ),
+    ]
+    if order is not None and order.status == "returned":
+        fields.append(_price("refund", "Refund", currency))
+        fields.append(Field("returnReason", "Reason", attributes=_REASON))
+    return FieldSet(*fields)
+
+
+def ending_form(order: Order) -> FieldSet:
+    return FieldSet(
+        Field("cancelReason", "Reason", parse=optional),
+        Field("returnReason", "Reason", parse=optional),
+        _price("refund", "Refund", order.currency or ""),
+    )
+
+
+def _price(name: str, label: str, currency: str) -> Field:
+    return Field(
+        *(name, f"{label} in {currency}"),
+        show=lambda order: _plain(getattr(order, name), order.currency),
+        parse=partial(typed_amount, currency=currency, name=name),
+        attributes={"inputmode": "decimal"},
+    )
+
+
+def sold_in_words(order: Order, pet: str) -> str:
+    """Return a sale in words, such as ``Sold Hazel to Maria for $1,249.50 (order 157)``."""
+    to = f" to {isolated(order.buyer)}" if order.buyer else ""
+    price = ""
+    if order.amount is not UNSET and order.currency is not UNSET:
+        price = f" for {money_in_words(order.amount, order.currency)}"
+    return f"Sold {isolated(pet)}{to}{price} (order {order.id})."
+
+
+def _plain(amount: int | UnsetType, currency: str | UnsetType) -> str:
+    return "" if amount is UNSET or currency is UNSET else plain_amount(amount, currency)
+
+
+def exact(moment: datetime | UnsetType) -> str:
+    return "" if moment is UNSET else moment.isoformat()
+
+
+class Card(NamedTuple):
+    """An order as pages show it, and its pet if it exists and the person may see it."""
+
+    order: Order
+    pet: Pet | None
+    now: datetime
+    days_late: int
+
+    @property
+    def pet_name(self) -> str:
+        return f"pet {self.order.pet_id}" if self.pet is None else self.pet.name
+
+    @property
+    def is_available(self) -> bool:
+        return self.pet is not None and self.pet.status == "available"
+
+    @property
+    def seen(self) -> Mapping[str, str]:
+        """The hidden fields of a form that changes the order: which version the person saw."""
+        return {"version": Result(self.order).version, "seen": self.order.status}
+
+
+def days_late(order: Order, request: PageRequest) -> int:
+    if order.ship_date is UNSET or order.status not in OPEN_STATUSES:
+        return 0
+    return max(0, (request.today - local_time(order.ship_date, request.time_zone).date()).days)
+
+
+async def open_orders(
+    request: PageRequest, status: OrderStatus, cursor: str = ""
+) -> tuple[list[Order], str]:
+    """Return open orders, the latest first, and the cursor of others if they are too many."""
+    orders = list[Order]()
+    for _ in range(_OPEN_PAGES_READ):
+        query = {"status": status, "limit": 100, "cursor": cursor or None}
+        found = await request.execute("listOrders", query=query)
+        orders += found.value
+        cursor = found.next
+        if not cursor:
+            break
+    return sorted(orders, key=lambda order: -days_late(order, request)), cursor
+
+
+def card_of(request: PageRequest, order: Order, pet: Pet | None) -> Card:
+    return Card(order, pet, utc(request.services.clock()), days_late(order, request))
+
+
+class Sale(NamedTuple):
+    """What is known of a sale; ``who`` is empty if that is no longer kept."""
+
+    order: Order | None
+    who: str
+    at: Milliseconds
+
+
+async def latest_order(request: PageRequest, pet: Pet) -> Order | None:
+    latest = {"petId": pet.id, "sort": "-id", "limit": 1}
+    orders: Sequence[Order] = (await request.execute("listOrders", query=latest)).value
+    return orders[0] if orders else None
+
+
+async def sale_of(request: PageRequest, pet: Pet, history: History) -> Sale | None:
+    """Return how a sold pet was sold, ``None`` if it is not sold or nothing is known."""
+    if pet.status != "sold":
+        return None
+    line, order = history.change_of("status"), await latest_order(request, pet)
+    # The pet may have been made available since, and marked as sold.
+    if (
+        order is None
+        or order.status != "delivered"
+        or not order.delivered_at
+        or (line is not None and line.at > milliseconds(order.delivered_at))
+    ):
+        return None if line is None else Sale(None, line.who, line.at)
+    return Sale(order, "" if line is None else line.who, milliseconds(order.delivered_at))
 
 
 # The list

@@ -10,14 +10,13 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from petstore.clock import MINUTE, Clock, Milliseconds, milliseconds, milliseconds_up, utc
-from petstore.databases.contract import Reader, Row, Statement, Store, Unit, placeholders
+from petstore.databases.contract import Reader, Row, Statement, Store, Unit, found, placeholders
 from petstore.databases.pages import (
     LAST_ID,
     SHORT,
     Below,
     Filter,
     Page,
-    found,
     limited_subquery,
     opaque_parameter,
     read_count,

@@ -14,8 +14,8 @@ from petstore.console.page import ConsolePage, PageRequest
 from petstore.domain.time_zones import local_time
 from petstore.events.model import EVENT_TYPES, kind_of
 from petstore.http.messages import Response
-from petstore.orders.form import Card, card_of, open_orders
 from petstore.orders.model import Order
+from petstore.orders.pages import Card, card_of, open_orders
 from petstore.sales.model import Sales, SalesRow, totals_of
 
 _TO_DO, _LOWEST, _ACTS = 12, 5, 8

@@ -1,30 +1,16 @@
 """The pages of people: for administrators, of one's own account, and of an invitation."""
 
 from functools import partial
-from typing import Any
 
 from petstore.clock import HOUR
-from petstore.console.forms import Field, FieldSet, Problem, choice, isolated, problem_of
+from petstore.console.forms import Field, FieldSet, choice, isolated, problem_of
 from petstore.console.history import history_of
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, failure_of
 from petstore.console.sign_in import browser_of, is_phone, signed_in
-from petstore.domain.decoding import convert
-from petstore.errors import (
-    InvalidBody,
-    LastAdministrator,
-    MissingKey,
-    NotFound,
-    PetstoreError,
-    Unavailable,
-)
+from petstore.errors import InvalidBody, MissingKey, NotFound, PetstoreError
 from petstore.http.messages import Response
 from petstore.keys.model import ROLES, Role
-from petstore.people.model import (
-    INVITATION_LIFE,
-    Person,
-    PersonPatch,
-    Session,
-)
+from petstore.people.model import INVITATION_LIFE, Person
 from petstore.people.passwords import MIN_LENGTH, check_password
 
 _ROLES: dict[Role, str] = {
@@ -41,10 +27,6 @@ _FORM = FieldSet(
         attributes={"aria-required": "true", "autocapitalize": "none", "spellcheck": "false"},
     ),
     choice("role", "Role", *_ROLES.items()),
-)
-_LAST = Problem(
-    "",
-    "You are the last administrator. First make another person with a password an administrator.",
 )
 _HOURS = INVITATION_LIFE // HOUR
 
@@ -66,21 +48,16 @@ async def _create(request: PageRequest) -> Response:
 
 async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
     person: Person = (await request.execute("getPerson")).value
-    form = _FORM.shown(_FORM.texts(person), "", request.form, error)
-    is_own, problem = person.id == request.caller.id, form.problem
-    if isinstance(error, LastAdministrator) and is_own:
-        problem = _LAST
     return request.page(
         "person.html",
         error=error,
         person=person,
-        form=form,
+        form=_FORM.shown(_FORM.texts(person), "", request.form, error),
         history=await history_of(request, f"person/{person.id}"),
-        problem=problem,
         scopes=ROLES[person.role],
         devices=await request.sessions.devices(person.id),
         own_device=request.session.device.id if request.session else 0,
-        is_own=is_own,
+        is_own=person.id == request.caller.id,
         hours=_HOURS,
     )
 
@@ -127,65 +104,36 @@ async def _confirm(request: PageRequest) -> None:
         await request.sessions.confirm(request.session, request.form.raw("current"))
 
 
-# One's own account: name and password of a person, and where a caller is signed in.
+# One's own account: the password of a person, and where a caller is signed in
 
 _ACCOUNT = "/account"
-_OWN_FORM = FieldSet(
-    Field(
-        "name",
-        "Name",
-        hint="As others see it beside what you do.",
-        attributes={"aria-required": "true", "maxlength": 100, "autocomplete": "name"},
-    )
-)
 _LABELS = {"current": "Current password", "password": "New password"}
 
 
-async def _refuse_password(request: PageRequest, error: PetstoreError) -> Response:
-    return await _show_account(request, error, problem_of(error, _LABELS))
-
-
-async def _show_account(
-    request: PageRequest, error: PetstoreError | None = None, problem: Problem | None = None
-) -> Response:
-    """``error`` refused the form of the name, unless there is a ``problem`` with a password."""
+async def _show_account(request: PageRequest, error: PetstoreError | None = None) -> Response:
+    """``error`` refused the form of the password."""
     if isinstance(error, (MissingKey, NotFound)):
         raise type(error)(error.message)
-    session, caller, wrong = request.session, request.caller, problem
-    account, forms = None, dict[str, Any]()
-    if caller.kind == "person":
-        account = await request.sessions.read_account(caller.id)
-        texts = _OWN_FORM.texts(account.caller)
-        forms["form"] = form = _OWN_FORM.shown(texts, "", request.form, None if problem else error)
-        problem = problem or form.problem
+    session, caller = request.session, request.caller
+    is_person = caller.kind == "person"
     return request.page(
         "account.html",
         error=error,
-        account=account,
-        problem=problem,
-        wrong=wrong,
-        **forms,
+        account=await request.sessions.read_account(caller.id) if is_person else None,
+        problem=None if error is None else problem_of(error, _LABELS),
         devices=await request.sessions.devices(caller.id),
         own=session and session.device,
         shortest=MIN_LENGTH,
     )
 
 
-async def _rename(request: PageRequest) -> Response:
-    session = _person_of(request)
-    account = await request.sessions.read_account(session.caller.id)
-    _OWN_FORM.require_unchanged(request.form, account.caller)
-    texts = _OWN_FORM.texts(account.caller)
-    wanted: Any = convert(texts | _OWN_FORM.patch(request.form), PersonPatch, InvalidBody)
-    await request.sessions.rename(session, wanted.name, request.id)
-    return await request.tell_change("Your name", texts, {"name": wanted.name})
-
-
 async def _change_password(request: PageRequest) -> Response:
+    session = request.session
+    if session is None or session.caller.kind != "person":
+        msg = "a key has no password"
+        raise NotFound(msg)
     current, password = request.form.raw("current"), request.form.raw("password")
-    changed = await request.sessions.change_password(
-        _person_of(request), current, password, request.id
-    )
+    changed = await request.sessions.change_password(session, current, password, request.id)
     text = "Your new password is set. You were signed out everywhere else."
     return signed_in(request, changed, Notice(text), _ACCOUNT)
 
@@ -208,14 +156,6 @@ async def _end_others(request: PageRequest) -> Response:
     return await request.redirect(_ACCOUNT, Notice("You are signed out everywhere else."))
 
 
-def _person_of(request: PageRequest) -> Session:
-    session = request.session
-    if session is None or session.caller.kind != "person":
-        msg = "a key has neither a name to change here nor a password"
-        raise NotFound(msg)
-    return session
-
-
 # An invitation: a person sets a password with it, and is signed in.
 
 _FROM_NOW_ON = "From now on you sign in with it and your login."
@@ -223,11 +163,7 @@ _INVITATION = "/invitation/{secret}"
 
 
 async def _show_invitation(request: PageRequest, error: PetstoreError | None = None) -> Response:
-    account = None
-    try:
-        account = await request.sessions.find_invited(request.parameter)
-    except Unavailable as failure:
-        error = error or failure
+    account = await request.sessions.find_invited(request.parameter)
     problem = ""
     if error is not None and not isinstance(error, NotFound):
         problem = failure_of(error, request.id).message
@@ -268,10 +204,9 @@ PAGES = (
     ConsolePage("POST", "/people/{personId}/enable", _enable, "updatePerson", _show),
     ConsolePage("POST", "/people/{personId}/end-device", _end_device, "updatePerson"),
     ConsolePage("GET", _ACCOUNT, _show_account),
-    ConsolePage("POST", _ACCOUNT, _rename, refused=_show_account),
     ConsolePage(
         *("POST", f"{_ACCOUNT}/password", _change_password),
-        refused=_refuse_password,
+        refused=_show_account,
         has_secret=True,
     ),
     ConsolePage("POST", f"{_ACCOUNT}/devices/end", _end_own_device),

@@ -196,24 +196,6 @@ class Sessions:
         with await turns.take(object(), goes_first=goes_first):
             return await self._passwords.hash(password)
 
-    async def rename(self, session: Session, name: str, request_id: str) -> None:
-        now = self._services.clock()
-
-        def renamed() -> Unit[None]:
-            yield count_up_revision()
-            caller = yield from _require_session(session.device.digest, now)
-            before = yield from read_person(caller.id, caller.environment)
-            yield Statement(
-                "UPDATE people SET name = ?1 WHERE id = ?2",
-                (name, caller.id),
-                name="update_own_name",
-            )
-            change, after = Change(now, Author(caller.actor, request_id)), {"name": name}
-            yield record_person("person.updated", before.changed(after, now), before, change)
-
-        if session.caller.name != name:  # else anyone could wake all long polls for nothing
-            await self._store.write(renamed())
-
     async def devices(self, caller_id: int) -> list[Device]:
         return await read_unit(self._store, list_devices(caller_id, self._services.clock()))
 

@@ -9,11 +9,7 @@ from urllib.parse import urlencode
 from msgspec import UNSET, to_builtins
 from msgspec import convert as converted
 
-from petstore.categories.pages import (
-    added_category,
-    category_form,
-    with_category,
-)
+from petstore.categories.pages import category_form
 from petstore.clock import Milliseconds
 from petstore.console.downloads import download_list
 from petstore.console.forms import (
@@ -30,16 +26,15 @@ from petstore.console.forms import (
     typed_id,
     undo_fields,
 )
-from petstore.console.history import History, deleted_page, history_of, is_by_order, newest_events
-from petstore.console.numbers import shown_count
+from petstore.console.history import deleted_page, history_of, newest_events
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
-from petstore.domain.decoding import convert
+from petstore.domain.cursors import MAX_COUNTED
 from petstore.domain.time_zones import local_time
 from petstore.errors import InvalidBody, NotFound, PetReserved, PetstoreError, PreconditionFailed
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.orders.form import card_of, latest_order, order_form, sale_of, sold_in_words
 from petstore.orders.model import OPEN_STATUSES, Order
+from petstore.orders.pages import card_of, latest_order, order_form, sale_of, sold_in_words
 from petstore.pets.model import EXPORTED, STATUSES, NewPet, Pet, statuses_after
 
 _ON_A_PAGE = 50
@@ -55,15 +50,27 @@ _SELLS = "amount"
 _NUMBER = re.compile(r"(?:pet ?)?#? ?([0-9]+)", re.IGNORECASE)
 _STATUS_CHOICES = (("", "any"), *_STATUSES, (_NO_STATUS, "no status"))
 _STATUS_FILTER = choice("status", "Status", *_STATUS_CHOICES, parse=optional)
-_CATEGORY = Field("categoryId", "Category", parse=optional)
+
+
+def _category(text: str) -> int | str:
+    if not text:
+        msg = "categoryId: choose a category"
+        raise InvalidBody(msg)
+    return number_or_text(text)
+
+
+_CATEGORY = Field(
+    *("categoryId", "Category"), show=lambda pet: f"{pet.category_id}", parse=_category
+)
+_MAY_BE_EMPTY = _CATEGORY._replace(parse=lambda text: number_or_text(text) if text else None)
 _FILTERS = FieldSet(
-    Field("name", "Name", parse=optional, caption="Name or number", type="search"),
+    Field("name", "Name or number", parse=optional, type="search"),
     _STATUS_FILTER,
-    _CATEGORY._replace(parse=lambda text: number_or_text(text) if text else None),
+    _MAY_BE_EMPTY,
 )
 SELECTION_FORM = FieldSet(
     choice("status", "Status", ("", "Keep"), *_STATUS_CHOICES[1:], parse=optional),
-    _CATEGORY,
+    _MAY_BE_EMPTY,
 )
 """What several selected pets get at once; an empty field leaves them as they are."""
 
@@ -73,10 +80,7 @@ def _form(
 ) -> FieldSet:
     special = {
         "name": Field("name", "Name", attributes={"aria-required": "true"}),
-        "categoryId": Field(
-            *("categoryId", "Category"),
-            show=lambda pet: f"{pet.category_id}",
-        ),
+        "categoryId": _CATEGORY,
         "status": choice("status", "Status", *statuses, parse=optional, hint=status_hint),
     }
     # Any other field is a line of text that may be empty.
@@ -105,14 +109,12 @@ async def _list(request: PageRequest, error: PetstoreError | None = None) -> Res
     form = _FILTERS.new(request.form, error)
     suggested, number = None, _NUMBER.fullmatch(wanted["name"])
     found = Result[list[Pet]]([])
-    total, count = "", 0
     if error is None:
         found = await request.execute("listPets", query=list_query(request.form))
-        is_whole = not (found.next or request.form.text("cursor"))
-        if found.total is not None or is_whole:  # a search with more than a page is not counted
-            count = len(found.value) if found.total is None else found.total
-            total = shown_count(count, "pet")
         suggested = await request.find_pet(typed_id(number[1])) if number else None
+    count = found.total
+    if count is None and not (found.next or request.form.text("cursor")):
+        count = len(found.value)  # a search with more than a page is not counted
     if suggested and not found.next and found.value in ([], [suggested]):
         return await request.redirect(f"/pets/{suggested.id}")
     filters = {name: text for name, text in wanted.items() if text}
@@ -122,8 +124,8 @@ async def _list(request: PageRequest, error: PetstoreError | None = None) -> Res
         pets=found.value,
         cursor=found.next,
         is_short=bool(found.next) and len(found.value) < _ON_A_PAGE,
-        total=total,
         count=count,
+        most_counted=MAX_COUNTED,
         suggested=suggested,
         names=await request.category_names({pet.category_id for pet in found.value}),
         form=await category_form(request, form, "any"),
@@ -161,18 +163,15 @@ async def _new(request: PageRequest, error: PetstoreError | None = None) -> Resp
 async def _added(request: PageRequest) -> list[_Added]:
     wanted = {"actor": request.caller.actor, "type": ["pet.created"]}
     events = await newest_events(request, _ADDED_LAST, **wanted)
-    if not events:
-        return []
     created = {event.data["id"]: event for event in events}
-    found = await request.execute("listPets", query={"id": [*created], "limit": _ADDED_LAST})
-    pets: dict[int, Pet] = {pet.id: pet for pet in found.value}
+    pets = await request.pets_of(created)
     names = await request.category_names({pet.category_id for pet in pets.values()})
     return [
         _Added(
             pet,
             names.get(pet.category_id, str(pet.category_id)),
             event.at,
-            _undo_of(pet) if convert(event.data, Pet, InvalidBody) == pet else None,
+            _undo_of(pet) if converted(event.data, Pet) == pet else None,
         )
         for pet_id, event in created.items()
         if (pet := pets.get(pet_id))
@@ -184,13 +183,9 @@ def _undo_of(pet: Pet) -> Undo:
 
 
 async def _create(request: PageRequest) -> Response:
-    body = await with_category(request, "createPet", FORM.body(FORM.typed(request.form)))
-    created = await request.execute("createPet", body)
+    created = await request.execute("createPet", FORM.body(FORM.typed(request.form)))
     pet: Pet = created.value
-    category = added_category(request)
-    where = f", in the new category {isolated(category)}" if category else ""
-    text = f"Added {isolated(pet.name)} (#{pet.id}){where}."
-    notice = Notice(text, _undo_of(pet))
+    notice = Notice(f"Added {isolated(pet.name)} (#{pet.id}).", _undo_of(pet))
     if request.form.text("again"):
         return await request.redirect(f"/pets/{pet.id}", notice)
     return await request.redirect(_next_to(pet), notice)
@@ -205,10 +200,10 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
         found = await _get(request)
     except NotFound as gone:
         history = await history_of(request, f"pet/{request.path_id}")
-        event = history.last
+        event, undo = history.last, None
         if event is not None and event.type == "pet.deleted" and request.may("createPet"):
-            history = history.with_undo(_again(converted(event.data, Pet)))
-        return deleted_page(request, history, gone, FORM)
+            undo = _again(converted(event.data, Pet))
+        return deleted_page(request, history, gone, FORM, undo)
     pet: Pet = found.value
     now = FORM.texts(pet)
     latest = await latest_order(request, pet) if pet.status == "pending" else None
@@ -218,8 +213,6 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
     form = form._replace(fields=_offered(pet, order, form.typed["status"]).fields)
     sold = order_form(request).new(request.form if of_sale else EMPTY, of_sale)
     history = await history_of(request, f"pet/{pet.id}")
-    if error is None:  # else it may be what a colleague did just before
-        history = history.with_undo(await _undo_of_last(request, history, pet))
     sale = await sale_of(request, pet, history)
     return request.page(
         "pet.html",
@@ -248,10 +241,7 @@ def _offered(pet: Pet, order: Order | None, typed: str) -> FieldSet:
 
 async def _update(request: PageRequest) -> Response:
     edit = FORM.edit(request.form)
-    patch = FORM.values(edit.changes)
-    if "categoryId" in patch:
-        patch = await with_category(request, "updatePet", patch)
-    pet: Pet = (await request.execute("updatePet", patch)).value
+    pet: Pet = (await request.execute("updatePet", FORM.values(edit.changes))).value
     now = FORM.texts(pet)
     path, before = f"/pets/{pet.id}", edit.before(now)
     if before == now:
@@ -272,17 +262,6 @@ def _undo_of_change(pet: Pet, before: Texts, now: Texts) -> Undo:
     if back["status"] != now["status"] and was not in statuses_after(pet.status):
         back["status"], label = "available", "Make it available again"
     return Undo(f"/pets/{pet.id}", undo_fields(back, now, Result(pet).version), label)
-
-
-async def _undo_of_last(request: PageRequest, history: History, pet: Pet) -> Undo | None:
-    """Return what undoes the last change of a pet, unless an order made it."""
-    event = history.last
-    if event is None or event.type != "pet.updated" or event.data != to_builtins(pet):
-        return None
-    before = converted(event.members_before, Pet)
-    if before == pet or not request.may("updatePet") or await is_by_order(request, event):
-        return None
-    return _undo_of_change(pet, FORM.texts(before), FORM.texts(pet))
 
 
 async def _reserve(request: PageRequest) -> Response:

@@ -8,10 +8,8 @@ from typing import Any, NamedTuple
 from msgspec import convert as converted
 from msgspec import to_builtins
 
-from petstore.categories.pages import with_category
 from petstore.console.forms import Form, decode_urlencoded, page_address, problem_of
 from petstore.console.history import PastEvent, newest_events
-from petstore.console.numbers import count_in_words
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo
 from petstore.console.templates import begun
 from petstore.domain.fields import INT64_MAX
@@ -67,8 +65,8 @@ class _Outcome(NamedTuple):
             (self.same, ("was", "were"), f"{same} already"),
         ):
             if ids or (ids is self.done and not self.same):
-                verb = verbs[len(ids) != 1]
-                parts.append(f"{count_in_words(len(ids), 'pet')} {verb} {what}.")
+                pets = f"1 pet {verbs[0]}" if len(ids) == 1 else f"{len(ids)} pets {verbs[1]}"
+                parts.append(f"{pets} {what}.")
         return " ".join(parts)
 
 
@@ -96,7 +94,7 @@ async def _change(request: PageRequest) -> Response:
     if request.form.text("delete"):
         return await _ask(request)
     selected, has_more = await _selected(request)
-    patch = await _patch(request)
+    patch = _patch(request)
     pets = await request.pets_of(selected)
 
     async def change(pet_id: int) -> bool:
@@ -124,9 +122,8 @@ async def _change(request: PageRequest) -> Response:
     return await _told(request, outcome, text, "Undo")
 
 
-async def _patch(request: PageRequest) -> dict[str, Any]:
-    typed = SELECTION_FORM.body(SELECTION_FORM.typed(request.form))
-    body = await with_category(request, "updatePet", typed)
+def _patch(request: PageRequest) -> dict[str, Any]:
+    body = SELECTION_FORM.body(SELECTION_FORM.typed(request.form))
     if not body:
         msg = "choose a status or a category first"
         raise InvalidBody(msg)

@@ -11,10 +11,11 @@ from petstore.databases.contract import (
     Reader,
     Statement,
     Unit,
+    found,
     placeholder_list,
     placeholders,
 )
-from petstore.databases.pages import Filter, Page, found, read_count, read_page
+from petstore.databases.pages import Filter, Page, read_count, read_page
 from petstore.databases.words import WordIndex
 from petstore.domain.words import finds, terms_of, typed_words, words_of
 from petstore.errors import PetReserved

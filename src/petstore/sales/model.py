@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import date, datetime, timedelta
+from itertools import groupby, islice
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo
 
@@ -147,17 +148,12 @@ def start_of(day: date, zone: ZoneInfo) -> Milliseconds:
 
 def stretches(days: DayRange) -> Iterator[DayRun]:
     """Yield the days in few stretches: within one, a day is found by division."""
-    first, *others = (
-        DayRun(day, start_of(day, days.zone), start_of(day + _ONE_DAY, days.zone))
-        for day in days.days
-    )
-    stretch = first
-    for day in others:
-        length = stretch.end - stretch.start
-        may_grow = 0 < length < _IN_A_STRETCH * DAY and length % DAY == 0
-        if may_grow and day.end - day.start == DAY:
-            stretch = stretch._replace(end=day.end)
-        else:
-            yield stretch
-            stretch = day
-    yield stretch
+    zone = days.zone
+
+    def length(day: date) -> Milliseconds:
+        return start_of(day + _ONE_DAY, zone) - start_of(day, zone)
+
+    for each, run in groupby(days.days, length):
+        while stretch := [*islice(run, _IN_A_STRETCH if each == DAY else 1)]:
+            end = start_of(stretch[-1] + _ONE_DAY, zone)
+            yield DayRun(stretch[0], start_of(stretch[0], zone), end)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from petstore.console.downloads import SEPARATOR, CsvDownload, amount_cell, delimiter_of
 from petstore.console.forms import Field, FieldSet, ShownForm, Texts
-from petstore.console.numbers import Bars, chart_day, percent_of
+from petstore.console.numbers import Bars, chart_day
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.domain.csv_files import csv_writer
 from petstore.errors import InvalidParameter, PetstoreError
@@ -40,13 +40,12 @@ class _Before(NamedTuple):
 
 
 class _CategoryRow(NamedTuple):
-    """Sales of a category in a currency, before too, and their ``share`` of the amount."""
+    """Sales of a category in a currency, before too, and their share of the amount in percent."""
 
     name: str
     sold: SalesRow
     before: SalesRow
-    percent: str
-    width: float
+    share: float
 
 
 class _Period(NamedTuple):
@@ -196,10 +195,11 @@ def _by_category(
     def shown(category_id: int | UnsetType) -> _CategoryRow:
         none = SalesRow(0, 0, 0, 0, total.currency, category_id=category_id)
         row = sold.get(category_id, none)
-        pair = (row.amount, total.amount) if total.amount else (row.orders, total.orders or 1)
-        width = round(100 * pair[0] / pair[1], 2)
-        past = earlier.get(category_id, none)
-        return _CategoryRow(_name_of(row, names), row, past, percent_of(*pair), width)
+        part, whole = (
+            (row.amount, total.amount) if total.amount else (row.orders, total.orders or 1)
+        )
+        share = round(100 * part / whole, 2)
+        return _CategoryRow(_name_of(row, names), row, earlier.get(category_id, none), share)
 
     shown_rows = [shown(category_id) for category_id in {**sold, **earlier}]
     return sorted(shown_rows, key=lambda row: (-row.sold.amount, -row.sold.orders))

@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 from msgspec import UNSET, UnsetType
 
 from petstore.clock import SECOND, Milliseconds, rfc3339_milliseconds
-from petstore.databases.contract import Reader, Row, Statement, Unit, placeholder_list
+from petstore.databases.contract import Reader, Row, Statement, Unit, found, placeholder_list
 from petstore.databases.pages import (
     LAST_ID,
     SHORT,
     Page,
-    found,
     index_range,
     limited_subquery,
     opaque_parameter,

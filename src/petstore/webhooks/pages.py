@@ -3,14 +3,7 @@
 from collections.abc import Iterable
 from functools import partial
 
-from petstore.console.forms import (
-    Field,
-    FieldSet,
-    choice,
-    number_or_text,
-    optional,
-    words,
-)
+from petstore.console.forms import GRACES, Field, FieldSet, choice, number_or_text, optional, words
 from petstore.console.history import names_of
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, executes
 from petstore.domain.time_zones import typed_moment
@@ -28,16 +21,7 @@ _STATES = ("pending", "succeeded", "failed")
 _STATE = FieldSet(
     choice("state", "State", ("", "any"), *((state, state) for state in _STATES), parse=optional)
 )
-_GRACE = FieldSet(
-    choice(
-        *("graceSeconds", "The old secret ends"),
-        ("86400", "after 1 day"),
-        ("604800", "after 7 days"),
-        ("3600", "after 1 hour"),
-        ("0", "at once"),
-        parse=number_or_text,
-    )
-)
+_GRACE = FieldSet(choice("graceSeconds", "The old secret ends", *GRACES, parse=number_or_text))
 
 
 def _since(request: PageRequest) -> FieldSet:

@@ -9,8 +9,8 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from petstore.clock import SECOND, Milliseconds, utc_second
-from petstore.databases.contract import Reader, Row, Statement, Unit, placeholder_list
-from petstore.databases.pages import Page, found, read_page
+from petstore.databases.contract import Reader, Row, Statement, Unit, found, placeholder_list
+from petstore.databases.pages import Page, read_page
 from petstore.errors import NotOwner, TooManyWebhooks, WebhookDisabled
 from petstore.events.model import EventType, NewEvent, readable_types
 from petstore.events.store import Change
