@@ -22,6 +22,7 @@ from support.command import Command
 from support.manual_clock import ManualClock
 from support.memory_folder import memory
 from support.passwords import CHEAPLY
+from support.pooler import pooler
 from support.postgres import PostgresServer, postgres_server
 from support.process import ServerProcess, StartServer, servers_in, serving
 from support.redis_server import RedisServer, redis_server
@@ -197,6 +198,12 @@ def redis() -> Iterator[RedisServer]:
 @pytest.fixture
 def postgres_url(postgres: PostgresServer) -> str:
     return postgres.new_store()
+
+
+@pytest.fixture
+def pooled_url(postgres_url: str) -> Iterator[str]:
+    with pooler(postgres_url) as url:
+        yield f"{url}?pgbouncer=true"
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ POSTGRES = "postgresql://petstore:s3cret@db:5432/shop"
         ("?connect_timeout=10&tcp_user_timeout=1", ""),
         ("?keepalives=1&keepalives_idle=30&keepalives_interval=10&keepalives_count=3", ""),
         ("?gssencmode=disable&sslsni=1&sslcompression=0&client_encoding=utf8", ""),
-        ("?user=me@azure", "?user=me@azure"),
+        ("?pgbouncer=true&user=me@azure", "?user=me@azure"),
     ],
 )
 def test_the_driver_of_postgresql_gets_the_options_that_it_takes(given: str, taken: str) -> None:

@@ -46,7 +46,7 @@ _POSTGRES_TAKEN = (
 _POSTGRES_DROPPED = (
     *("application_name", "channel_binding", "client_encoding", "connect_timeout"),
     *("fallback_application_name", "gssencmode", "keepalives", "keepalives_count"),
-    *("keepalives_idle", "keepalives_interval", "sslcompression", "sslsni"),
+    *("keepalives_idle", "keepalives_interval", "pgbouncer", "sslcompression", "sslsni"),
     "tcp_user_timeout",
 )
 POSTGRES_EXPECTED = (

@@ -67,12 +67,15 @@ def test_a_password_is_never_shown(full: str, postgres: PostgresServer) -> None:
         assert "geheim" not in result.output
 
 
-def test_every_row_is_copied_and_the_next_ids_follow(full: str, postgres: PostgresServer) -> None:
+@pytest.mark.parametrize("options", ["", "?pgbouncer=true"])
+def test_every_row_is_copied_and_the_next_ids_follow(
+    full: str, postgres: PostgresServer, options: str
+) -> None:
     before = contents(full)
     # What others added to the source stays there.
     query(full, "ALTER TABLE usage ADD COLUMN remark TEXT; CREATE TABLE _litestream_seq (id)")
     reached = postgres.new_database()
-    result = copy(full, reached)
+    result = copy(full, reached + options)
     assert result.exit_code == 0, result.output
     there = contents(reached)
     assert there == before

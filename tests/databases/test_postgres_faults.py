@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from time import monotonic
@@ -21,6 +22,7 @@ from petstore.pets.model import NewPet
 from support.changes import create_pet
 from support.keys import issue, revoke
 from support.manual_clock import ManualClock
+from support.pooler import pooler
 from support.postgres import PostgresServer, database_name, postgres_server, stopped
 from support.redis_server import RedisServer
 from support.rows import select_pet, select_pets
@@ -97,7 +99,7 @@ async def test_a_process_that_is_frozen_in_a_transaction_loses_its_locks(
 
 
 async def test_the_server_has_the_limits_of_the_store_whatever_the_defaults_of_the_database(
-    postgres: PostgresServer, postgres_url: str
+    postgres: PostgresServer, postgres_url: str, pooled_url: str
 ) -> None:
     """Otherwise queries behind a lock would use up the connections of the server."""
     name = database_name(postgres_url)
@@ -108,8 +110,9 @@ async def test_the_server_has_the_limits_of_the_store_whatever_the_defaults_of_t
     async with open_store(postgres_url, timeout_ms=7_000) as store:
         assert await store.read(Statement(timeout)) == [("7s",)]
         assert await store.read(idle) == [("30",)]
-        assert await store.write(do(timeout)) == [("7s",)]
-        assert await store.write(do(isolation)) == [("read committed",)]
+    async with open_store(pooled_url, timeout_ms=7_000) as pooled:
+        assert await pooled.write(do(timeout)) == [("7s",)]
+        assert await pooled.write(do(isolation)) == [("read committed",)]
 
 
 async def test_a_connection_is_in_use_until_its_change_is_made_and_the_last_is_used_next(
@@ -332,6 +335,28 @@ async def test_a_publication_of_all_tables_hinders_no_change(
         for table in ("inventory", "category_inventory"):  # as when counts are summed up
             await store.write(do(f"DELETE FROM {table}"))  # noqa: S608 - a name
         assert (await get_key(store, key.id, None, clock)).state == "revoked"
+
+
+@pytest.mark.parametrize(
+    ("ignored", "reason"),
+    [
+        ("", r"unsupported startup .*; behind PgBouncer add \?pgbouncer=true to the address\Z"),
+        ("statement_timeout", r"prepared statement .* exists? \(SQLSTATE \w+\)\Z"),
+    ],
+    ids=["strict", "lenient"],
+)
+async def test_an_error_from_an_undeclared_pooler_says_how_to_declare_it(
+    postgres_url: str, ignored: str, reason: str
+) -> None:
+    with pooler(postgres_url, ignored) as url:
+        async with open_store(url) as store:
+            outcomes: list[object] = []
+            for _ in range(5):
+                asked = [*(store.check() for _ in range(4)), *(count_pets(store) for _ in range(4))]
+                outcomes += await asyncio.gather(*asked, return_exceptions=True)
+    refusals = [each for each in outcomes if isinstance(each, BaseException)]
+    assert {type(refusal) for refusal in refusals} == {Unavailable}
+    assert re.match(f"the database is not available: {reason}", str(refusals[0]))
 
 
 @pytest.mark.parametrize("end", [Way.cut, Way.forget])

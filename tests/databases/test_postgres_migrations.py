@@ -55,7 +55,7 @@ def test_a_migration_waits_for_another_and_then_checks_the_version_again(
     postgres.sql(f"ALTER DATABASE {name} SET default_transaction_isolation = serializable")
     with ThreadPoolExecutor(1) as thread:
         with postgres.transaction(name, MIGRATED_BY_A_NEWER):
-            migrating = thread.submit(PostgresStore(url).migrate)
+            migrating = thread.submit(PostgresStore(f"{url}?pgbouncer=true").migrate)
             assert within(30, lambda: postgres.sql(WAITING, name) == "1")
         with pytest.raises(UnusableDatabase, match="schema version 99"):
             migrating.result()
@@ -153,7 +153,7 @@ def test_an_address_that_is_malformed_or_without_a_database_is_refused_and_no_pa
     ) as refusal:
         PostgresStore(url).migrate()
     assert refusal.match(reason)
-    for hidden in ("s3cret", "\n"):
+    for hidden in ("s3cret", "\n", "pgbouncer"):
         assert hidden not in str(refusal.value)
 
 
@@ -164,7 +164,7 @@ def test_a_silent_server_and_a_lock_are_refused_sooner_than_a_migration_may_take
         store = PostgresStore(f"postgresql://petstore@127.0.0.1:{silent.getsockname()[1]}/x", 200)
         with pytest.raises(Unavailable, match="in time"):
             thread.submit(store.migrate).result(30)
-        store = PostgresStore(postgres_url, 500)
+        store = PostgresStore(f"{postgres_url}?pgbouncer=true", 500)
         with (
             postgres.transaction(database_name(postgres_url), "LOCK TABLE petstore_schema"),
             pytest.raises(Unavailable, match="in time"),
@@ -172,11 +172,14 @@ def test_a_silent_server_and_a_lock_are_refused_sooner_than_a_migration_may_take
             thread.submit(store.schema).result(20)
 
 
-def test_a_password_is_checked_and_not_shown(postgres: PostgresServer) -> None:
+def test_a_password_is_checked_and_not_shown_and_a_pooler_may_be_between(
+    postgres: PostgresServer, pooled_url: str
+) -> None:
     url = postgres.new_database()
     PostgresStore(postgres.guarded_url(url)).migrate()
     with pytest.raises(Unavailable, match="password authentication failed") as refusal:
         PostgresStore(postgres.guarded_url(url, "wr0ng")).migrate()
     assert "wr0ng" not in str(refusal.value)
     assert PASSWORD not in str(refusal.value)
-    PostgresStore(f"{url}?sslmode=prefer&channel_binding=prefer&keepalives=1").migrate()
+    PostgresStore(pooled_url).migrate()
+    PostgresStore(f"{pooled_url}&sslmode=prefer&channel_binding=prefer&keepalives=1").migrate()

@@ -23,7 +23,7 @@ from support.waiting import eventually
 pytestmark = pytest.mark.anyio
 
 Open: TypeAlias = Callable[[], AbstractAsyncContextManager[Store]]
-OPENERS = {"sqlite": "database", "postgresql": "postgres_url"}
+OPENERS = {"sqlite": "database", "postgresql": "postgres_url", "pooler": "pooled_url"}
 """The fixture with the address or the file of each kind of database."""
 
 BELLA = NewPet("Bella", 1, "available")

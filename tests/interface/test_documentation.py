@@ -2,7 +2,6 @@
 
 import asyncio
 import gzip
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest

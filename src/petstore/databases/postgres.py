@@ -1,4 +1,8 @@
-"""The store on a PostgreSQL server, which many processes may share."""
+"""The store on a PostgreSQL server, which many processes may share.
+
+Only prepared statements and the timeout of reads outlive a transaction. Without those two, a pooler
+may stand in between.
+"""
 
 import asyncio
 import re

@@ -12,7 +12,7 @@ import asyncpg  # type: ignore[import-untyped]
 
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Duplicate, unavailable
-from petstore.errors import UnusableDatabase
+from petstore.errors import Unavailable, UnusableDatabase
 from petstore.settings import POSTGRES_EXPECTED, postgres_url
 
 Connection: TypeAlias = Any  # asyncpg has no types
@@ -32,6 +32,7 @@ CONNECTION_ERRORS = (
 ERRORS = (*CONNECTION_ERRORS, asyncpg.PostgresError, Duplicate)
 """Every error of the server, the network and the driver."""
 
+_POOLED = "pgbouncer=true"
 _CACHED_STATEMENTS = 100
 # A firewall may have forgotten an older one, and drop what is sent on it without a word.
 _MAX_IDLE_SECONDS = 30
@@ -49,29 +50,34 @@ async def connect(
 ) -> Connection:
     """Connect within this many ``seconds``.
 
-    With ``statement_timeout`` the connection is for a store: it caches statements, and the server
-    ends each of them in that time.
+    With ``statement_timeout`` the connection caches statements, and the server ends each of them
+    in that time. Otherwise nothing outlives a transaction, and neither with ``pgbouncer=true`` in
+    the query of ``url``: a pooler may give each transaction another connection.
     """
-    is_for_store = statement_timeout is not None
+    options = url.partition("?")[2].split("&")
+    is_lasting = statement_timeout is not None and _POOLED not in options
     session = {"application_name": "petstore"}
-    if is_for_store:  # otherwise abandoned reads would occupy the server
+    if is_lasting:  # otherwise abandoned reads would occupy the server
         session["statement_timeout"] = str(statement_timeout)
     _leave_closed_home()
     try:
         connection = await asyncpg.connect(
             postgres_url(url),
             timeout=seconds,
-            statement_cache_size=_CACHED_STATEMENTS if is_for_store else 0,
+            statement_cache_size=_CACHED_STATEMENTS if is_lasting else 0,
             server_settings=session,
         )
-        if is_for_store:
+        if is_lasting:
             try:
                 await connection.execute(_SESSION)
             except BaseException:
                 connection.terminate()
                 raise
     except (OSError, asyncpg.PostgresError) as error:
-        raise unavailable(error) from error
+        hint = ""
+        if "unsupported startup parameter" in str(error):
+            hint = f"; behind PgBouncer add ?{_POOLED} to the address"
+        raise Unavailable(unavailable(error).detail + hint) from error
     except (ValueError, OverflowError) as error:
         # Without quoting the address: the password may be in it.
         is_option = isinstance(error, asyncpg.ClientConfigurationError) and "URI" not in str(error)

@@ -1,7 +1,6 @@
 """Events, recorded in the transaction of their change and read in the order of the commits."""
 
 from collections.abc import Callable, Collection
-from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from typing import Any, NamedTuple
