@@ -63,6 +63,8 @@ async def test_a_change_is_json_or_a_merge_patch(send: Send) -> None:
             response = await send("PATCH", "/pets/1", headers=headers, content=b'{"name":"Max"}')
             message = assert_error(response, 415, "unsupported_media_type")
             assert "application/json or application/merge-patch+json" in message
+            accepted = response.headers["Accept-Patch"]
+            assert accepted == "application/merge-patch+json, application/json"
     assert (await send("GET", "/pets/1")).json() == BELLA
     headers = {"Content-Type": "Application/Merge-Patch+JSON; charset=utf-8"}
     response = await send("PATCH", "/pets/1", headers=headers, content=b'{"status":null}')

@@ -23,6 +23,9 @@ from petstore.periodic_tasks import PeriodicTask
 
 MERGE_PATCH = "application/merge-patch+json"
 
+ACCEPT_PATCH = f"{MERGE_PATCH}, application/json"
+"""The media types of a PATCH, for ``Accept-Patch`` (RFC 5789 section 3.1)."""
+
 MAX_UPLOAD = 8 * 2**20
 """The maximum size of a body that is a file, in bytes."""
 
@@ -166,7 +169,7 @@ class BodyReader:
         media_type = fields.get(b"content-type", _JSON).partition(b";")[0].strip().lower()
         if request.method == "PATCH" and media_type not in _PATCHES:
             msg = f"Content-Type: expected application/json or {MERGE_PATCH}"
-            raise UnsupportedMediaType(msg)
+            raise UnsupportedMediaType(msg, {"Accept-Patch": ACCEPT_PATCH})
         if request.method != "PATCH" and media_type != _JSON:
             msg = "Content-Type: expected application/json"
             raise UnsupportedMediaType(msg)

@@ -8,6 +8,7 @@ from typing import Generic, Protocol, TypeVar
 from petstore.domain.fields import INT64_MAX
 from petstore.errors import InvalidRequest, MethodNotAllowed, NotFound
 from petstore.http.messages import Headers, Request, Response
+from petstore.interface.bodies import ACCEPT_PATCH
 
 _LONGEST_ID = len(str(INT64_MAX))
 # RFC 3986 sections 3.2.2 and 3.2.3, without the comma: it would join two hosts.
@@ -49,7 +50,10 @@ class Route(Generic[R]):
 
 def not_allowed(method: str, allowed: list[str]) -> MethodNotAllowed:
     allow = ", ".join(allowed)
-    return MethodNotAllowed(f"method {method[:20]}: expected one of {allow}", {"Allow": allow})
+    headers = {"Allow": allow}
+    if "PATCH" in allowed:
+        headers["Accept-Patch"] = ACCEPT_PATCH
+    return MethodNotAllowed(f"method {method[:20]}: expected one of {allow}", headers)
 
 
 class Routes(Generic[R]):
@@ -149,6 +153,7 @@ _EXPOSED = (
     b" X-Request-Id, X-Total-Count, Deprecation, Sunset, WWW-Authenticate"
 )
 _VARY = b"vary: Origin"
+_ACCEPT_PATCH = f"accept-patch: {ACCEPT_PATCH}".encode("ascii")
 
 
 def is_preflight(request: Request, allowed: Collection[str]) -> bool:
@@ -164,7 +169,8 @@ def preflight_response(request: Request, methods: list[str]) -> Response:
     wanted = request.fields.get(_REQUESTED)
     headers = [] if wanted is None else [_ALLOWED + wanted]
     allow = f"access-control-allow-methods: {', '.join(methods)}".encode("ascii")
-    return Response(204, b"", [allow, *headers, _MAX_AGE])
+    patches = [_ACCEPT_PATCH] if "PATCH" in methods else []
+    return Response(204, b"", [allow, *patches, *headers, _MAX_AGE])
 
 
 def cross_origin_headers(request: Request, allowed: Collection[str]) -> Headers:

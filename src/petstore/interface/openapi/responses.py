@@ -7,6 +7,7 @@ from itertools import groupby
 
 from petstore import errors
 from petstore.errors import PetstoreError
+from petstore.interface.bodies import ACCEPT_PATCH
 from petstore.interface.openapi.schemas import (
     TEXT,
     Schema,
@@ -65,6 +66,7 @@ HEADERS: dict[str, Schema] = {
         'Bearer realm="petstore", error="insufficient_scope", scope="pets:write"',
     ),
     "Accept-Encoding": _header("If the body has another encoding: the one to use.", "identity"),
+    "Accept-Patch": _header("If a PATCH has another media type: those to use.", ACCEPT_PATCH),
     "Deprecation": _header("Since when the operation is deprecated (RFC 9745).", "@1795219200"),
     "Sunset": _header("When the operation ends (RFC 8594).", "Thu, 05 Dec 2030 00:00:00 GMT"),
     "Link-Help": _header(
@@ -92,7 +94,7 @@ _ALWAYS = _named(
 _OF_STATUS = {
     401: _named("WWW-Authenticate"),
     403: _named("WWW-Authenticate"),
-    415: _named("Accept-Encoding"),
+    415: _named("Accept-Encoding", "Accept-Patch"),
     429: _named("Retry-After"),
     503: _named("Retry-After"),
 }
