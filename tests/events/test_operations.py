@@ -11,7 +11,7 @@ from petstore.events.store import record
 from petstore.keys.model import SCOPES
 from support.cases import case
 from support.error_body import assert_error
-from support.history import published_by
+from support.history import published
 from support.service import SERVICE_URL, Service, running_service
 from support.stores import do
 from support.waiting import eventually
@@ -165,7 +165,7 @@ async def test_the_list_ends_at_the_newest_event_and_resumes_there(service: Serv
         ]
         assert set(response.links) == {"next"}
         newest = response.links["next"]["url"]
-    await published_by(service)
+    await published(service.store)
     while target:
         response = await service.request("GET", target, key.token)
         pages.append([event["sequence"] for event in response.json()])
@@ -174,7 +174,7 @@ async def test_the_list_ends_at_the_newest_event_and_resumes_there(service: Serv
         target = response.links.get("next", {}).get("url", "")
     assert pages == [[2, 3], [4, 5], [6]]
     await add_pets(service, key.token)
-    await published_by(service)
+    await published(service.store)
     events, target = await follow(service, key.token, latest["url"], 1)
     assert [event["sequence"] for event in events] == [7]
     response = await service.request("GET", f"{target}&wait=1", key.token)
@@ -227,7 +227,7 @@ async def test_only_the_key_itself_sees_events_about_it_and_its_webhooks(service
     webhook = {"url": "https://shop.example/hooks"}
     await service.request("POST", "/v1/webhooks", mine.token, json=webhook)
     await service.request("POST", "/v1/webhooks/1/test", mine.token)
-    await published_by(service)
+    await published(service.store)
     for query, count in (("", 2), ("resource=webhook/1", 1), (f"resource=key/{mine.id}", 1)):
         assert len(await listed(service, mine.token, query)) == count
         assert await listed(service, other.token, query) == []
@@ -237,7 +237,7 @@ async def test_only_the_key_itself_sees_events_about_it_and_its_webhooks(service
 async def test_a_long_poll_ends_with_its_event_and_counts_once(service: Service) -> None:
     key = await service.issue(per_minute=10)
     await add_pets(service, key.token, 2)
-    await published_by(service)
+    await published(service.store)
     polls = [await waiting(service, key.token, **each) for each in ({}, {"resource": "pet/2"})]
     for pet_id in (1, 2):
         await service.request("PATCH", f"/v1/pets/{pet_id}", key.token, json={"name": "Rex"})
@@ -299,7 +299,7 @@ async def test_one_request_searches_a_bounded_part_of_the_feed(service: Service)
         yield record(0, NewEvent("pet.deleted", "pet/1", {}))
 
     await service.store.write(many())
-    await published_by(service)
+    await published(service.store)
     target = f"{EVENTS}?type=pet.deleted&wait={WAIT}"
     response = await service.request("GET", target, key.token)
     assert response.json() == []
@@ -340,7 +340,7 @@ async def test_only_administrators_see_what_happened_to_keys_and_people(
         assert len(await listed(service, admin.token, query)) == count
     other = await service.issue(scopes=frozenset(SCOPES), environment="staging")
     await add_pets(service, admin.token)
-    await published_by(service)
+    await published(service.store)
     cursors = []
     for sort in ("sequence", "-sequence"):
         query = f"{EVENTS}?sort={sort}&limit=1"

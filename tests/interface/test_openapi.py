@@ -972,7 +972,10 @@ async def rows(service: Service, select: str) -> list[str]:
 
 async def contents(service: Service) -> list[list[str]]:
     """Return the rows of all resources, and how many events there are, in the feed or not yet."""
-    count = "SELECT count(*) /*pg + (SELECT count(*) FROM events_outbox) */ FROM events"
+    # A save of counts notes a deprecated call up to a second later.
+    told = "events WHERE type <> 'deprecation.used'"
+    outbox = told.replace("events", "events_outbox", 1)
+    count = f"SELECT count(*) /*pg + (SELECT count(*) FROM {outbox}) */ FROM {told}"  # noqa: S608
     selects = [*(f"SELECT * FROM {table}" for table in TABLES), count]  # noqa: S608
     return [await rows(service, select) for select in selects]
 

@@ -10,7 +10,7 @@ import pytest
 from petstore.keys.model import DEFAULT_SCOPES, SCOPES, KeyWithToken
 from support.cases import case
 from support.error_body import assert_error
-from support.history import published_by, told_of
+from support.history import published, told_of
 from support.keys import change, revoke, rotate, stored_key
 from support.service import Service, running_service
 
@@ -37,7 +37,7 @@ async def giver(service: Service) -> KeyWithToken:
 
 async def events(service: Service) -> int:
     """Return how many changes to keys were written down."""
-    await published_by(service)
+    await published(service.store)
     return len(await told_of(service.store))
 
 

@@ -11,7 +11,7 @@ from petstore.pets.model import NewPet
 from petstore.pets.pages import MAX_SELECTED
 from support.cases import case
 from support.changes import create_pets
-from support.history import published_by
+from support.history import published
 from support.page_forms import buttons_of, form_of, form_to, press, succeed
 from support.service import Service
 from support.stores import do
@@ -87,7 +87,7 @@ async def test_the_status_of_several_has_one_undo(service: Service, grace: Visit
     page = await page_after(grace, await send(grace, PATH, [1, 2, 3], status="sold"))
     assert "3 pets are sold." in words(page)
     assert await statuses(service) == ["sold", "sold", "sold", "available"]
-    await published_by(service)
+    await published(service.store)
     page = await press(grace, page, "Undo")
     assert "2 pets are as before." in words(page)
     assert reasons(page) == {2: "Sold can become available, not pending"}
@@ -241,7 +241,7 @@ async def test_several_are_deleted_and_added_again_but_for_a_reserved_or_changed
     page = await succeed(grace, asked, "Delete 2 pets")
     assert "2 pets are deleted." in words(page)
     assert [*await stored(service)] == [1, 4, 5]
-    await published_by(service)
+    await published(service.store)
     for _ in range(2):  # a second click adds nothing
         again = await succeed(grace, page, AGAIN)
         assert "2 pets are in the store again, with a new number." in words(again)

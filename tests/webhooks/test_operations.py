@@ -16,7 +16,7 @@ from petstore.webhooks.deliveries import due_deliveries
 from petstore.webhooks.signing import master_of_text, secret_text, webhook_secrets
 from support.cases import case
 from support.error_body import assert_error
-from support.history import forget_keys, published_by
+from support.history import forget_keys, published
 from support.manual_clock import ManualClock
 from support.sending import Send, sender
 from support.service import SERVICE_URL, Service, running_service
@@ -63,7 +63,7 @@ async def service(address: str, clock: ManualClock) -> AsyncIterator[Service]:
 async def send(service: Service) -> Send:
     """Sends requests with a key that may do everything, whose creation is no event here."""
     send = await sender(service, scopes=frozenset(SCOPES))
-    await published_by(service)
+    await published(service.store)
     await forget_keys(service.store)
     return send
 
