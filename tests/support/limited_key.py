@@ -24,10 +24,10 @@ class LimitedKey:
             )
         return decision
 
-    def charge(self, requests: int, taken: Decision | None = None) -> Decision:
-        """Charge so many requests to the day, after the one that was ``taken``."""
+    def charge(self, requests: int) -> Decision:
+        """Charge so many requests to the day."""
         decision, self.state = charge(
-            self.state, self.limits, self.clock(), self.unbanned_at, requests, taken
+            self.state, self.limits, self.clock(), self.unbanned_at, requests
         )
         return decision
 

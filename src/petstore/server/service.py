@@ -21,11 +21,13 @@ from petstore.backends import database_of, migrate, require_secret, secret_file_
 from petstore.clock import system_clock
 from petstore.databases.sqlite import checkpoint_and_remove_wal
 from petstore.errors import LostFiles, PetstoreError
+from petstore.events.store import publishing
 from petstore.http.server import room_for
 from petstore.logs import LogEvent
 from petstore.observability.measured import Metrics, report_attempts, report_backlog
 from petstore.observability.metrics import CONNECTIONS, CONNECTIONS_MAX
 from petstore.observability.registry import Registry, SharedMetrics, share_metrics
+from petstore.periodic_tasks import background
 from petstore.server.listeners import http_server, inherited_listener, listen
 from petstore.server.supervisor import ENDS_SERVICE, READY, Link, Supervisor, Work
 from petstore.settings import Settings, is_postgres, sqlite_path
@@ -232,7 +234,9 @@ async def deliver(
         opened.callback(open_log(settings).close)
         await store.open()
         opened.push_async_callback(store.close)
-        if not on_postgres:
+        if on_postgres:
+            await opened.enter_async_context(background(publishing(store)))
+        else:
             await opened.enter_async_context(watched_files(store))
         if registry is not None:
             await opened.enter_async_context(registry.running())
