@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from petstore.clock import DAY, Milliseconds, milliseconds
+from petstore.clock import Milliseconds, milliseconds
 from petstore.errors import InvalidParameter
 from petstore.orders.model import Currency
 from petstore.pets.model import CategoryId
@@ -153,7 +153,8 @@ def stretches(days: DayRange) -> Iterator[DayRun]:
     def length(day: date) -> Milliseconds:
         return start_of(day + _ONE_DAY, zone) - start_of(day, zone)
 
-    for each, run in groupby(days.days, length):
-        while stretch := [*islice(run, _IN_A_STRETCH if each == DAY else 1)]:
+    for _, run in groupby(days.days, length):
+        # No time zone ever had two days in a row that are as long as each other and not 24 hours.
+        while stretch := [*islice(run, _IN_A_STRETCH)]:
             end = start_of(stretch[-1] + _ONE_DAY, zone)
             yield DayRun(stretch[0], start_of(stretch[0], zone), end)
