@@ -22,6 +22,7 @@ from petstore.orders.model import (
     OrderPatch,
     OrderStatus,
     as_of,
+    check_patch,
     exported,
     moved,
     patched,
@@ -221,11 +222,17 @@ def test_an_amount_keeps_the_currency_in_which_it_was_set() -> None:
     assert changed(order(), amount=5) == order(amount=5, currency="EUR")
 
 
-def test_a_reason_of_a_cancellation_comes_with_it_alone() -> None:
+def test_a_reason_and_a_refund_come_with_their_status_alone() -> None:
+    check_patch(OrderPatch(status="cancelled", cancel_reason="Too late"))
+    for right in (OrderPatch(refund=5), OrderPatch(status="returned", return_reason="Sad")):
+        check_patch(right)
     message = "^cancelReason: expected only together with the status 'cancelled'$"
-    for status in (UNSET, "delivered"):
+    for status in (UNSET, "approved", "delivered"):
         with pytest.raises(InvalidBody, match=message):
-            changed(order("approved"), status=status, cancel_reason="Too late")
+            check_patch(OrderPatch(status=status, cancel_reason="Too late"))
+    for patch in (OrderPatch(refund=5), OrderPatch(return_reason="Sad")):
+        with pytest.raises(InvalidBody, match=r": expected only for an order that is returned$"):
+            check_patch(replace(patch, status="delivered"))
     cancelled = changed(order("approved"), status="cancelled", cancel_reason="Too late")
     assert cancelled == order("cancelled", approved_at=ONE, cancel_reason="Too late")
 
