@@ -28,11 +28,6 @@ if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is ins
     from petstore_client import Client
     from petstore_client.models import Import
 
-_MEDIA_TYPES = {
-    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    ".ods": "application/vnd.oasis.opendocument.spreadsheet",
-    ".xls": "application/vnd.ms-excel",
-}
 _MAX_TURNS = 20
 _MEANINGS = (*STATUSES, "none")
 
@@ -102,7 +97,6 @@ def import_file(
         found = client.with_options(max_retries=_MAX_TURNS).imports.create(
             file.read_bytes(),
             file_name=printable(file.name, "utf-8")[-50:],
-            media_type=_MEDIA_TYPES.get(file.suffix.lower(), "text/csv"),
         )
         if found.state == "open":
             if columns:

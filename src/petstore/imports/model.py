@@ -106,6 +106,14 @@ _CATEGORIES = "What categories mean that are not in the store: the ids of catego
 _VALUES = "What words of the status column mean: `available`, `pending`, `sold` or `none`."
 
 
+def _decisions(description: str, meaning: str) -> Meta:
+    return Meta(
+        max_length=MAX_LISTED,
+        description=f"{description} Null takes back what was decided.",
+        extra={"expected": f"an object of up to {MAX_LISTED} words, each with {meaning} or null"},
+    )
+
+
 class ImportPatch(Struct, frozen=True, rename="camel"):
     """Changes to how a file is read (RFC 7396)."""
 
@@ -126,33 +134,12 @@ class ImportPatch(Struct, frozen=True, rename="camel"):
     values: (
         Annotated[
             dict[str, Meaning | None],
-            Meta(
-                max_length=MAX_LISTED,
-                description=f"{_VALUES} Null takes back what was decided.",
-                extra={
-                    "expected": (
-                        f"an object of up to {MAX_LISTED} words, each with one of 'available',"
-                        " 'pending', 'sold', 'none' or null"
-                    )
-                },
-            ),
+            _decisions(_VALUES, "one of 'available', 'pending', 'sold', 'none'"),
         ]
         | UnsetType
     ) = UNSET
     categories: (
-        Annotated[
-            dict[str, Int64 | None],
-            Meta(
-                max_length=MAX_LISTED,
-                description=f"{_CATEGORIES} Null takes back what was decided.",
-                extra={
-                    "expected": (
-                        f"an object of up to {MAX_LISTED} words, each with the id of a category or"
-                        " null"
-                    )
-                },
-            ),
-        ]
+        Annotated[dict[str, Int64 | None], _decisions(_CATEGORIES, "the id of a category")]
         | UnsetType
     ) = UNSET
 

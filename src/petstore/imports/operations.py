@@ -1,8 +1,8 @@
 """The operations on imports: a file is sent, decided about, run, and perhaps undone."""
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from io import TextIOWrapper
 from tempfile import TemporaryFile
@@ -16,7 +16,7 @@ from petstore.categories.store import names_of_categories, unknown_category
 from petstore.databases.contract import Reader, Unit
 from petstore.domain.csv_files import cells_writer
 from petstore.domain.cursors import NEWEST_FIRST
-from petstore.domain.fields import NO_U0000, given_fields
+from petstore.domain.fields import NO_U0000, merged
 from petstore.domain.names import name_key
 from petstore.domain.words import whole_term
 from petstore.errors import ImportClosed, InvalidBody, TooManyImports, UnknownCategory
@@ -25,7 +25,6 @@ from petstore.imports.columns import (
     ImportMapping,
     ImportMappingPatch,
     ImportSettings,
-    Meaning,
     can_be_category,
     cells_of,
     meaning_of,
@@ -441,29 +440,22 @@ async def in_order(lines: Iterable[bytes]) -> AsyncIterator[list[Row]]:
 
 
 def patched(settings: ImportSettings, patch: ImportPatch, rows: Sequence[Row]) -> ImportSettings:
-    changes = {name: _without(value) for name, value in given_fields(patch).items()}
-    has_header, mapping = changes.pop("has_header", UNSET), changes.pop("mapping", UNSET)
-    if has_header is not UNSET or mapping is not UNSET:
-        if has_header is UNSET:
-            has_header = settings.header_line is not UNSET
-        if mapping is not UNSET:
-            mapping = _changed_mapping(settings, mapping)
+    if patch.has_header is not UNSET or patch.mapping is not UNSET:
+        had_header = settings.header_line is not UNSET
+        has_header = had_header if patch.has_header is UNSET else patch.has_header
+        mapping: ImportMapping | UnsetType = UNSET
+        if patch.mapping is not UNSET:
+            mapping = _changed_mapping(settings, patch.mapping)
         settings = understood(settings, rows, has_header=has_header, mapping=mapping)
-    if "values" in changes:
-        changes["values"] = _changed("values", settings.values, changes["values"], word_key)
-    if "categories" in changes:
-        given = changes["categories"]
-        changes["categories"] = _changed("categories", settings.categories, given, name_key)
-    return replace(settings, **changes)
-
-
-def _without(value: Any) -> Any:
-    return UNSET if value is None else value
+    return replace(
+        merged(settings, patch, "default_status", "default_category_id", "unknown_categories"),
+        values=_changed("values", settings.values, patch.values or {}, word_key),
+        categories=_changed("categories", settings.categories, patch.categories or {}, name_key),
+    )
 
 
 def _changed_mapping(settings: ImportSettings, patch: ImportMappingPatch) -> ImportMapping:
-    given = {field: _without(place) for field, place in given_fields(patch).items()}
-    mapping = replace(settings.mapping, **given)
+    mapping = merged(settings.mapping, patch)
     places = [place for place in astuple(mapping) if place is not UNSET]
     if any(place >= len(settings.columns) for place in places):
         msg = f"mapping: expected places of columns, from 0 to {len(settings.columns) - 1}"
@@ -486,12 +478,20 @@ def _changed(
     return changed
 
 
+@dataclass
+class _Word:
+    """A word as the file has it first, and how many rows have it."""
+
+    text: str
+    rows: int = 0
+
+
 async def preview_of(
     reader: Reader, batches: AsyncIterator[Sequence[Row]], settings: ImportSettings
 ) -> ImportPreview:
     slices, known, choices = TimeSlices(), dict[str, int](), settings.choices({})
     added = refused = already_here = without_category = 0
-    categories, statuses, written = Counter[str](), Counter[str](), dict[tuple[str, str], str]()
+    categories, statuses = dict[str, _Word](), dict[str, _Word]()
     async for batch in batches:
         rows = cells_of(rows_below(batch, settings), settings)
         judged = await judge_now(reader, rows, settings, known)
@@ -505,33 +505,29 @@ async def preview_of(
             without_category += not row.category
             key = name_key(row.category)
             if key in categories or (key not in known and can_be_category(row.category)):
-                categories[key] += 1
-                written.setdefault(("category", key), row.category)
+                categories.setdefault(key, _Word(row.category)).rows += 1
             key = word_key(row.status)
             if key not in ("", *STATUSES):
-                statuses[key] += 1
-                written.setdefault(("status", key), row.status)
+                statuses.setdefault(key, _Word(row.status)).rows += 1
         here = await names_here(reader, {*names})
         already_here += sum(name in here for name in names)
         added, refused = added + len(names), refused + len(rows) - len(names)
-    means: dict[str, Meaning | UnsetType] = {}
     mapped = settings.category_ids({})
-    undecided = Counter[str]()  # these come first
-    for key, count in statuses.items():
-        await slices.rest()
-        means[key] = meaning_of(key, choices)
-        undecided[key] = count + (MAX_ROWS if means[key] is UNSET else 0)
+    unknown = [
+        ImportWord(word.text[:MAX_WORD], word.rows, category_id=mapped.get(key, UNSET))
+        for key, word in categories.items()
+    ]
+    others = [
+        ImportWord(word.text[:MAX_WORD], word.rows, meaning_of(key, choices))
+        for key, word in statuses.items()
+    ]
+    unknown.sort(key=lambda word: -word.rows)
+    others.sort(key=lambda word: (word.means is not UNSET, -word.rows))
     return ImportPreview(
         added=added,
         refused=refused,
         already_here=already_here,
         without_category=without_category,
-        categories=[
-            ImportWord(written["category", key][:MAX_WORD], count, UNSET, mapped.get(key, UNSET))
-            for key, count in categories.most_common(MAX_LISTED)
-        ],
-        statuses=[
-            ImportWord(written["status", key][:MAX_WORD], statuses[key], means[key])
-            for key, _ in undecided.most_common(MAX_LISTED)
-        ],
+        categories=unknown[:MAX_LISTED],
+        statuses=others[:MAX_LISTED],
     )
