@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from petstore.categories.model import Category, CategoryCreate, CategoryPatch
-from petstore.categories.store import ids_of_categories
-from petstore.databases.contract import Duplicate, Row, Store
+from petstore.databases.contract import Duplicate, Row
 from petstore.errors import CategoryNameTaken
 from support.cases import case
 from support.changes import create_category, update_category
@@ -141,16 +140,3 @@ def test_a_name_that_is_taken_during_the_change_is_refused_and_a_freed_one_is_ac
 def test_a_change_that_changes_nothing_is_not_written() -> None:
     for patch in (CategoryPatch(), CategoryPatch("Dogs", None)):
         assert by_hand(update_category(1, patch), [DOGS]) == Category(1, "Dogs")
-
-
-@pytest.mark.each_database
-async def test_many_categories_are_found_by_their_names_in_any_case(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("Dogs", "Cats", "Élans"):
-        await store.write(create_category(CategoryCreate(name)))
-    monkeypatch.setattr("petstore.categories.store._NAMES_AT_ONCE", 2)
-    decomposed = "E\N{COMBINING ACUTE ACCENT}LANS"
-    wanted = {"DOGS", "dogs", "Birds", "élans", decomposed, "cats", "a\0b", ""}
-    found = await ids_of_categories(store, wanted)
-    assert found == {"DOGS": 1, "dogs": 1, "cats": 2, "élans": 3, decomposed: 3}

@@ -21,12 +21,10 @@ from petstore.domain.names import name_key
 from petstore.errors import CategoryInUse, CategoryNameTaken, UnknownCategory
 from petstore.events.model import resource_event
 from petstore.events.store import Change
-from petstore.time_slices import TimeSlices
 
 _SELECT = f"SELECT {CATEGORIES.columns} FROM categories"  # noqa: S608 - only names
 _GIVEN = CategoryCreate.__struct_fields__
 _WIDTH = len(_GIVEN)
-_NAMES_AT_ONCE = 500
 
 
 async def list_categories(
@@ -57,18 +55,12 @@ async def names_of_categories(store: Reader, ids: Collection[int]) -> dict[int, 
     return dict(await store.read(select))
 
 
-async def ids_of_categories(store: Reader, names: Collection[str]) -> dict[str, int]:
-    keys, slices = dict[str, str](), TimeSlices()
-    for name in names:
-        await slices.rest()
-        if "\0" not in name:  # PostgreSQL has none in a text
-            keys[name] = name_key(name)
-    wanted, ids = sorted(set(keys.values())), dict[str, int]()
-    for start in range(0, len(wanted), _NAMES_AT_ONCE):
-        some = wanted[start : start + _NAMES_AT_ONCE]
-        sql = f"SELECT name_key, id FROM categories WHERE name_key IN {placeholders(len(some))}"  # noqa: S608
-        ids |= dict(await store.read(Statement(sql, tuple(some), name="select_category_ids")))
-    return {name: ids[key] for name, key in keys.items() if key in ids}
+async def ids_of_categories(reader: Reader, keys: Collection[str]) -> dict[str, int]:
+    """Return the ids of at most a hundred categories by the ``name_key`` of their names."""
+    if not keys:
+        return {}
+    sql = f"SELECT name_key, id FROM categories WHERE name_key IN {placeholders(len(keys))}"  # noqa: S608
+    return dict(await reader.read(Statement(sql, tuple(keys), name="select_category_ids")))
 
 
 def id_of_category(name: str) -> Unit[int]:

@@ -24,12 +24,10 @@ _MAX_DIGITS = 19
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 _START_OF_NUMBER = b"-0123456789"
 _BOOLEANS = {"true": True, "false": False}
-_PATH = " - at `$."
 _BODY = "the body"
 _OBJECT = "a JSON object"
 _ARRAY = f"a JSON array of 1 to {MAX_ITEMS} items"
 _TRUNCATED = "Input data was truncated"
-_FIELD = re.compile(r"\w+")
 _FOUND = re.compile(r", got `(\w+)`")
 _JSON_TYPES = {
     "str": "a string",
@@ -41,8 +39,6 @@ _JSON_TYPES = {
     "null": "null",
 }
 """What msgspec calls the types of JSON."""
-# Anchored: the message may quote the refused value, which can look like it.
-_MISSING = re.compile(r"\AObject missing required field `(\w+)`")
 
 _skip = msgspec.json.Decoder(msgspec.Raw).decode
 
@@ -99,11 +95,9 @@ def convert(values: Mapping[str, Any], into: type[T], error: type[PetstoreError]
     """Convert values by their names; a value may be the error that its text led to."""
     try:
         return msgspec.convert(values, into)
-    except msgspec.ValidationError as refused:
-        first = expectation(into, refused)
-        wrong = dict(_faults(values, into))
-        message = wrong.pop(first.partition(":")[0], first)
-        raise error(message, None, tuple(wrong.values())) from None
+    except msgspec.ValidationError:
+        first, *others = _faults(values, into)
+        raise error(first, None, tuple(others)) from None
 
 
 def integer_in(text: str) -> int | None:
@@ -129,29 +123,19 @@ def number_or_text(text: str, kind: inspect.Type) -> int | str:
     return text if number is None else number
 
 
-def expectation(struct: type, error: msgspec.ValidationError) -> str:
-    text = str(error)
-    if missing := _MISSING.search(text):
-        return f"{missing[1]}: required; expected {_expected(struct, missing[1])}"
-    # The last one: the refused value may look like it, and be too long to search.
-    named = _FIELD.match(text, text.rfind(_PATH) + len(_PATH))
-    assert named is not None  # noqa: S101 - parameters and cells come as a dictionary
-    return f"{named[0]}: expected {_expected(struct, named[0])}"
-
-
-def _faults(values: Mapping[str, Any], into: type) -> Iterator[tuple[str, str]]:
+def _faults(values: Mapping[str, Any], into: type) -> Iterator[str]:
     for field in fields(into):
         name = field.encode_name
-        value = values.get(name, msgspec.UNSET)
+        value = values.get(name, UNSET)
         if isinstance(value, PetstoreError):
-            yield name, value.message
-        elif value is msgspec.UNSET and field.required:
-            yield name, f"{name}: required; expected {_expected(into, name)}"
-        elif value is not msgspec.UNSET:
+            yield value.message
+        elif value is UNSET and field.required:
+            yield f"{name}: required; expected {_expected(into, name)}"
+        elif value is not UNSET:
             try:
                 msgspec.convert(value, field.type)
             except msgspec.ValidationError:
-                yield name, f"{name}: expected {_expected(into, name)}"
+                yield f"{name}: expected {_expected(into, name)}"
 
 
 def _decode_items(text: bytes, item: type[T]) -> list[T]:

@@ -166,10 +166,10 @@ async def names_here(reader: Reader, names: Collection[str]) -> set[str]:
 
 async def find_categories(reader: Reader, rows: Iterable[Cells], ids: dict[str, int]) -> None:
     """Add to ``ids`` the registered categories of rows, by ``name_key``."""
-    words = {each.category for each in rows if name_key(each.category) not in ids} - {""}
+    keys = {each.category: name_key(each.category) for each in rows}
+    words = {word for word, key in keys.items() if key not in ids} - {""}
     numbers = {word: number for word in words if (number := integer_in(word)) is not None}
-    for name, number in (await ids_of_categories(reader, words - numbers.keys())).items():
-        ids[name_key(name)] = number
+    ids |= await ids_of_categories(reader, {keys[word] for word in words - numbers.keys()})
     some = {number for number in numbers.values() if abs(number) <= INT64_MAX}
     ids |= {str(each): each for each in await names_of_categories(reader, some)}
 
