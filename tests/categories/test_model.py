@@ -1,16 +1,13 @@
-"""Categories: which bodies are one, which names are the same, and what becomes of it."""
+"""Which bodies are no category."""
 
 import json
 from typing import Any
 
 import pytest
 
-from petstore.categories.model import Category, CategoryCreate, CategoryPatch
+from petstore.categories.model import CategoryCreate, CategoryPatch
 from petstore.domain.decoding import decode_json
-from petstore.domain.fields import merged
 from petstore.errors import InvalidBody
-
-DOGS = Category(1, "Dogs", "Great and small.")
 
 
 @pytest.mark.parametrize(
@@ -33,27 +30,3 @@ def test_an_invalid_value_is_refused_naming_the_field(field: str, value: Any) ->
     ):
         with pytest.raises(InvalidBody, match=message):
             decode_json(body, CategoryCreate)
-
-
-def test_a_valid_category_is_accepted_unchanged() -> None:
-    for name, description in (
-        *(("x", ""), ("\N{DOG FACE}" * 100, "\N{DOG FACE}" * 1000), (" Dogs\n", " ")),
-        *(("null", "\n"), ("-1", "")),
-    ):
-        body = json.dumps({"name": name, "description": description}).encode()
-        assert decode_json(body, CategoryCreate) == CategoryCreate(name, description)
-
-
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        (b"{}", DOGS),
-        (b'{"id": 9}', DOGS),
-        (b'{"name": "Cats"}', Category(1, "Cats", "Great and small.")),
-        (b'{"description": ""}', Category(1, "Dogs", "")),
-        (b'{"description": null}', Category(1, "Dogs")),
-        (b'{"name": "Cats", "description": "All."}', Category(1, "Cats", "All.")),
-    ],
-)
-def test_only_the_named_fields_change(body: bytes, expected: Category) -> None:
-    assert merged(DOGS, decode_json(body, CategoryPatch)) == expected

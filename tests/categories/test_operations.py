@@ -1,6 +1,6 @@
 """List, add, get, change and delete categories.
 
-Which names are valid and which are the same is tested in ``test_model.py``.
+Which bodies are refused is tested in ``test_model.py``.
 """
 
 import asyncio

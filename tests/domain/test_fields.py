@@ -61,6 +61,14 @@ def test_a_pattern_takes_some_texts(pattern: str, refused: list[str], taken: lis
     assert [text for text in taken if re.search(pattern, text)] == taken
 
 
+MORNING = "2026-12-24T10:00:00Z"
+NO_TIMES = [
+    *("", "now", "2026-12-24", "2026-12-24T10:00:00", "2026-13-24T10:00:00Z"),
+    *("2026-02-29T10:00:00Z", "2026-12-24T24:00:00Z", "2026-12-24T10:00:00+24:00"),
+    *("2026-12-24T10:00:00Z ", "0000-01-01T00:00:00Z"),
+]
+
+
 class Rabbit(Struct, rename="camel"):
     ear_length: Int64
     name: Annotated[str, not_blank_text(3, "")] = "Bo"
@@ -80,6 +88,12 @@ class Rabbit(Struct, rename="camel"):
             *("tag", ["", "Bell", "a\tb"], ["B", "a b"]),
             "1 to 3 printable characters, not only white space",
         ),
+        (
+            "bornAt",
+            NO_TIMES,
+            ["2026-12-24T10:00:00Z"],
+            "a date and time as in 2026-12-24T10:00:00Z",
+        ),
     ],
 )
 def test_a_refusal_says_what_is_expected(
@@ -92,20 +106,6 @@ def test_a_refusal_says_what_is_expected(
         body = msgspec.json.encode({"earLength": 5, field: value})
         with pytest.raises(InvalidBody, match=f"^{field}: expected {re.escape(expected)}$"):
             decode_json(body, Rabbit)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("", "now", "2026-12-24", "2026-12-24T10:00:00", "2026-13-24T10:00:00Z"),
-        *("2026-02-29T10:00:00Z", "2026-12-24T24:00:00Z", "2026-12-24T10:00:00+24:00"),
-        *("2026-12-24T10:00:00Z ", "0000-01-01T00:00:00Z"),
-    ],
-)
-def test_an_invalid_time_is_refused(text: str) -> None:
-    expected = "^bornAt: expected a date and time as in 2026-12-24T10:00:00Z$"
-    with pytest.raises(InvalidBody, match=expected):
-        decode_json(msgspec.json.encode({"earLength": 5, "bornAt": text}), Rabbit)
 
 
 RabbitPatch = patch_of(Rabbit, "RabbitPatch", "The fields of a rabbit to change.")

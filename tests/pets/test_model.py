@@ -1,4 +1,4 @@
-"""Which bodies are a pet and a change of one, how a status moves, and what filters admit.
+"""Which bodies are no pet and no change of one, and how a status moves.
 
 How JSON and numbers are written is tested in ``domain/test_decoding.py``.
 """
@@ -8,28 +8,16 @@ import re
 from itertools import product
 from typing import Any, TypeAlias
 
-import msgspec
 import pytest
 from msgspec import UNSET, UnsetType
 
 from petstore.domain.decoding import decode_json
 from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.errors import IllegalTransition, InvalidBody
-from petstore.pets.model import (
-    EXPORTED,
-    Inventory,
-    NewPet,
-    Pet,
-    PetFilter,
-    PetPatch,
-    PetStatus,
-    patched,
-    status_after,
-)
+from petstore.pets.model import NewPet, Pet, PetPatch, PetStatus, patched
 
 StatusOrNone: TypeAlias = PetStatus | UnsetType
 
-BELLA = Pet(1, "Bella", 7, "available")
 STATUSES: tuple[StatusOrNone, ...] = (UNSET, "available", "pending", "sold")
 FOLLOWING: dict[StatusOrNone, tuple[str, ...]] = {
     UNSET: ("available", "pending", "sold"),
@@ -80,21 +68,6 @@ def test_a_new_pet_needs_a_name_and_a_category_and_no_null_as_its_status() -> No
         decode_json(body(status=None), NewPet)
 
 
-@pytest.mark.parametrize(
-    "members",
-    [
-        {},
-        *({"status": status} for status in ("available", "pending", "sold")),
-        *({"categoryId": number} for number in (INT64_MIN, -1, 0, 2**53 + 1, INT64_MAX)),
-        *({"name": name} for name in ("x", "x" * 255, "\N{DOG FACE}" * 255, " Bella\n", "-1")),
-        *({"name": name} for name in ("null", "=1+1", "a\u200b")),
-    ],
-)
-def test_a_valid_pet_is_kept_unchanged(members: dict[str, Any]) -> None:
-    taken = decode_json(body(**members, id=7, owner="me"), NewPet)
-    assert msgspec.to_builtins(taken) == {"name": "Bella", "categoryId": 1} | members
-
-
 @pytest.mark.parametrize(("present", "wanted"), [*product(STATUSES, STATUSES)])
 def test_a_status_changes_to_the_allowed_ones(present: StatusOrNone, wanted: StatusOrNone) -> None:
     pet, following = Pet(1, "Bella", 7, present), FOLLOWING[present]
@@ -105,40 +78,3 @@ def test_a_status_changes_to_the_allowed_ones(present: StatusOrNone, wanted: Sta
     message = f"status: {present} can become {' or '.join(following)}, not {wanted or 'none'}"
     with pytest.raises(IllegalTransition, match=f"^{message}$"):
         patched(pet, patch)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        *((b"{}", BELLA), (b'{"id": 9, "owner": null}', BELLA)),
-        (b'{"name": "Max"}', Pet(1, "Max", 7, "available")),
-        (b'{"categoryId": 0.0}', Pet(1, "Bella", 0, "available")),
-        (b'{"status": "lost", "status": "sold"}', Pet(1, "Bella", 7, "sold")),
-        (b'{"status": null}', Pet(1, "Bella", 7)),
-        (b'{"name": "Max", "categoryId": -1, "status": null}', Pet(1, "Max", -1)),
-    ],
-)
-def test_only_the_named_fields_change(text: bytes, expected: Pet) -> None:
-    patch = decode_json(text, PetPatch)
-    assert patched(BELLA, patch) == expected
-    assert status_after(BELLA, patch) == expected.status
-
-
-@pytest.mark.parametrize(
-    ("filters", "admitted"),
-    [
-        *((PetFilter(), [1, 2]), (PetFilter("available", 7, [9]), [1]), (PetFilter("sold"), [])),
-        *((PetFilter("available", 8), []), (PetFilter(category_id=8), [])),
-        *((PetFilter(has_status=True), [1]), (PetFilter(has_status=False), [2])),
-    ],
-)
-def test_a_filter_admits_by_status_and_category(filters: PetFilter, admitted: list[int]) -> None:
-    assert [pet.id for pet in (BELLA, Pet(2, "Rex", 7)) if filters.admits(pet)] == admitted
-
-
-def test_a_new_inventory_has_zero_for_each_status() -> None:
-    assert Inventory() == Inventory(available=0, pending=0, sold=0)
-
-
-def test_a_file_of_pets_has_the_name_of_the_category_beside_its_number() -> None:
-    assert EXPORTED == ("id", "name", "categoryId", "category", "status")

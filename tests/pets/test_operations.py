@@ -33,18 +33,21 @@ async def test_a_pet_is_returned_as_it_was_added_and_changed(send: Send) -> None
             {"name": " Bella ", "categoryId": 2**63 - 1},
             {"name": "\U0001f436" * 255, "categoryId": 1},
             {"name": "O'Hara\"; DROP TABLE pets; --\n", "categoryId": 1},
-            {"name": "\u202ea\u0001\u007f", "categoryId": 1},
+            {"name": "\u202ea\u0001\u007f", "categoryId": -1},
+            {"name": "x" * 255, "categoryId": 2**53 + 1},
+            {"name": "null", "categoryId": 1},
+            {"name": "=1+1", "categoryId": 1},
         ),
         1,
     ):
         with case(body):
-            created = await send("POST", "/pets", json=body)
+            created = await send("POST", "/pets", json={**body, "id": 7, "owner": "me"})
             assert created.status_code == 201
             assert created.json() == {"id": number, **body}
             assert created.headers.get_list("Location") == [f"{SERVICE_URL}/v1/pets/{number}"]
             assert (await send("GET", f"/pets/{number}")).json() == created.json()
             assert (await send("GET", "/pets")).json()[-1] == created.json()
-            changed = await send("PATCH", "/pets/1", json=body)
+            changed = await send("PATCH", "/pets/1", json={**body, "id": 9})
             first |= body
             assert (changed.status_code, changed.json()) == (200, first)
             assert (await send("GET", "/pets")).json()[0] == first

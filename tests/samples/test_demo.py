@@ -26,7 +26,6 @@ from petstore.pets.model import NewPet
 from petstore.samples.demo import prepare_demo
 from petstore.settings import Settings, is_postgres
 from support.changes import create_category, create_pet
-from support.command import Command
 from support.keys import revoke
 from support.manual_clock import ManualClock
 from support.people import add, alter
@@ -85,11 +84,6 @@ def test_a_demo_says_what_to_do_and_keeps_its_store_and_key(start: StartServer) 
     headers, webhook = {"Authorization": f"Bearer {token}"}, {"url": "http://127.0.0.1:9999/hooks"}
     created = httpx.post(f"{server.url}/v1/webhooks", json=webhook, headers=headers)
     assert created.status_code == 201
-
-
-def test_an_environment_variable_starts_a_demo(command: Command) -> None:
-    text = " ".join(command.succeed("serve", "--help").split())
-    assert "[env var: PETSTORE_DEMO]" in text
 
 
 async def prepared(settings: Settings) -> str:
