@@ -37,11 +37,9 @@ REFUSED: dict[str, Sequence[bytes]] = {
         *(b"[" * 60_000, b'{"a":' * 10_000),
         b'{"name": "Bella", "categoryId": 1, "a": ' + b"[" * 30_000 + b"]" * 30_000 + b"}",
     ),
-    "the body: expected a JSON object, got null": (b"null",),
-    "the body: expected a JSON object, got a boolean": (b"true",),
-    "the body: expected a JSON object, got a number": (b"7", b"7.5", b"1e400"),
-    "the body: expected a JSON object, got a string": (b'"Bella"',),
-    "the body: expected a JSON object, got an array": (b"[]", b"[" + PET + b"]"),
+    "the body: expected a JSON object": (
+        *(b"null", b"true", b"7", b"7.5", b"1e400", b'"Bella"', b"[]", b"[" + PET + b"]"),
+    ),
     "the body: expected JSON in UTF-8": (
         *(
             b'{"name": "%b", "categoryId": 1}' % odd
@@ -205,10 +203,7 @@ def test_a_list_is_decoded_item_by_item() -> None:
         (b"[{'a':1}]", "; expected '\"' (byte 2)"),
         (b"[" * 60_000, "; it is nested too deeply"),
         (b'[{"a":' + b"[" * 30_000 + b"]" * 30_000 + b"}]", "; it is nested too deeply"),
-        (b"null", ", got null"),
-        (PET, ", got an object"),
-        (b"[]", ", got none"),
-        (b"[" + 100 * b"0," + b"0]", ", got more"),
+        *((text, "") for text in (b"null", PET, b"[]", b"[" + 100 * b"0," + b"0]")),
     ],
     ids=lambda text: repr(text[:12]),
 )
@@ -268,7 +263,7 @@ def test_what_is_wrong_with_the_items_of_a_list_is_told_at_their_places() -> Non
     with pytest.raises(InvalidBody) as refused:
         decode_json(b"[%b, 7, %b]" % (odd, odd), list[NewPet])
     number = "expected a whole number from -2^63 to 2^63 - 1"
-    wanted = f"[0].categoryId, [2].categoryId: {number}; [1]: expected a JSON object, got a number"
+    wanted = f"[0].categoryId, [2].categoryId: {number}; [1]: expected a JSON object"
     assert refused.value.message == wanted
 
 

@@ -45,11 +45,11 @@ async def test_one_invalid_pet_refuses_the_batch_and_each_is_named(service: Serv
     response = await send(service, key.token, body, headers=once)
     name = "expected 1 to 255 characters, not only spaces"
     message = assert_error(response, 400, "invalid_body")
-    assert message == f"[2].name, [4].name: {name}; [3]: expected a JSON object, got a number"
+    assert message == f"[2].name, [4].name: {name}; [3]: expected a JSON object"
     assert response.headers["X-RateLimit-Remaining"] == "299"  # it costs one request
-    for items, got in (([], "got none"), (pets(101), "got more"), (pets(1)[0], "got an object")):
+    for items in ([], pets(101), pets(1)[0]):
         message = assert_error(await send(service, key.token, items), 400, "invalid_body")
-        assert message == f"the body: expected a JSON array of 1 to 100 items, {got}"
+        assert message == "the body: expected a JSON array of 1 to 100 items"
     assert await in_store(service, key.token) == []
     # Corrected, with the same key, and sent again.
     for _ in range(2):

@@ -28,17 +28,6 @@ _BODY = "the body"
 _OBJECT = "a JSON object"
 _ARRAY = f"a JSON array of 1 to {MAX_ITEMS} items"
 _TRUNCATED = "Input data was truncated"
-_FOUND = re.compile(r", got `(\w+)`")
-_JSON_TYPES = {
-    "str": "a string",
-    "int": "a number",
-    "float": "a number",
-    "bool": "a boolean",
-    "array": "an array",
-    "object": "an object",
-    "null": "null",
-}
-"""What msgspec calls the types of JSON."""
 
 _skip = msgspec.json.Decoder(msgspec.Raw).decode
 
@@ -141,7 +130,7 @@ def _faults(values: Mapping[str, Any], into: type) -> Iterator[str]:
 def _decode_items(text: bytes, item: type[T]) -> list[T]:
     parts = [bytes(raw) for raw in _split(text, _split_array, _ARRAY) if raw]
     if not parts:
-        msg = f"{_BODY}: expected {_ARRAY}, got none"
+        msg = f"{_BODY}: expected {_ARRAY}"
         raise InvalidBody(msg)
     items: list[T] = []
     reasons: list[tuple[int, str]] = []
@@ -165,8 +154,8 @@ def _split(text: bytes, split: Callable[[bytes], Any], expected: str) -> tuple[m
             raise
         if not text.isascii():
             text.decode()  # msgspec does not check the UTF-8 of what it skips
-    except msgspec.ValidationError as error:
-        msg = f"{_BODY}: expected {expected}, got {_found(str(error))}"
+    except msgspec.ValidationError:
+        msg = f"{_BODY}: expected {expected}"
     except UnicodeDecodeError:
         msg = f"{_BODY}: expected JSON in UTF-8"
     except RecursionError:
@@ -178,12 +167,6 @@ def _split(text: bytes, split: Callable[[bytes], Any], expected: str) -> tuple[m
     else:
         return astuple(members)
     raise InvalidBody(msg)
-
-
-def _found(refusal: str) -> str:
-    if found := _FOUND.search(refusal):
-        return _JSON_TYPES[found[1]]
-    return "more" if "length" in refusal else "a number"  # one that is out of range
 
 
 @cache

@@ -101,9 +101,7 @@ def outside(networks: Iterable[Network], others: Iterable[Network]) -> Network |
 
 
 def _is_within(network: Network, other: Network) -> bool:
-    if isinstance(network, IPv4Network):
-        return isinstance(other, IPv4Network) and network.subnet_of(other)
-    return isinstance(other, IPv6Network) and network.subnet_of(other)
+    return network.version == other.version and network.subnet_of(other)  # type: ignore[arg-type]
 
 
 def _parsed_network(text: str) -> Network:

@@ -341,12 +341,12 @@ _RESOURCE = Resource(
 )
 
 OPERATIONS = (
-    _RESOURCE.row(
-        *("listImports", "GET", "/imports", "List imports"),
+    _RESOURCE.list(
+        _list,
+        ListImportsQuery,
         "Returns a page of your imports, the newest first. An import is kept for 7 days after"
         " its last use.",
-        *(_list, Success(200, "A page of imports.", list[Import], [_FINISHED])),
-        query=ListImportsQuery,
+        cached=False,
     ),
     _RESOURCE.row(
         *("createImport", "POST", "/imports", "Send a file of pets"),
