@@ -4,6 +4,7 @@ import csv
 from collections.abc import Sequence
 from functools import partial
 from io import StringIO
+from operator import eq
 from typing import Any
 
 from msgspec import UNSET, to_builtins
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 
 from petstore.categories.pages import first_categories
 from petstore.console.downloads import dated
-from petstore.console.forms import Field, FieldSet, choice, isolated
+from petstore.console.forms import FieldSet, choice, isolated, optional
 from petstore.console.page import ConsolePage, Notice, PageRequest
 from petstore.domain.decoding import integer_in
 from petstore.domain.names import name_key
@@ -33,6 +34,8 @@ _FIELDS = {name: name.capitalize() for name in ImportMapping.__struct_encode_fie
     "id": "Number in this store",
 }
 _VALUE, _CATEGORY, _OTHERS = "value.", "category.", "others"
+_SETTINGS = ("defaultStatus", "defaultCategoryId", "unknownCategories")
+_status, _number = partial(choice, parse=optional), partial(choice, parse=integer_in)
 _STATUSES = [(status, status) for status in STATUSES]
 _MEANINGS = (("", "Skip these rows"), *_STATUSES, ("none", "no status"))
 _KEPT = {
@@ -91,9 +94,9 @@ async def _page(
     if found.state == "open":
         listed = await first_categories(request)
         categories += [(str(number), isolated(name)) for number, name in listed.items()]
-    texts = _texts(found)
     # Without names, there is one reason for all rows, and it is at the top.
     has_refused = found.refused or (preview.refused and found.mapping.name is not UNSET)
+    form = _form(found, categories)
     return request.page(
         "import_preview.html" if found.state == "open" else "import.html",
         error=error,
@@ -101,10 +104,10 @@ async def _page(
         continues=continues,
         refused=await _refused_rows(request) if has_refused else [],
         kept_because=_KEPT,
-        form=_form(found, categories).new(request.form, error, texts),
-        fields_of_words=_words_form(found).new(request.form, error, texts),
-        fields_of_categories=_categories_form(found, categories).new(request.form, error, texts),
-        fields=_FIELDS,
+        form=form.new(request.form, error, _texts(found)),
+        columns=[*_FIELDS],
+        words=[name for name in form.labels if name.startswith(_VALUE) or name == _OTHERS],
+        categories=[name for name in form.labels if name.startswith(_CATEGORY)],
     )
 
 
@@ -133,11 +136,12 @@ def _form(found: Import, categories: Sequence[tuple[str, str]]) -> FieldSet:
         ("true", f"Line {line} has the names of the columns"),
         ("false", "Every line is a pet"),
     )
-    new = sum(word.category_id is UNSET for word in _preview(found).categories)
+    statuses, unknown = _preview(found).statuses, _preview(found).categories
+    new = sum(word.category_id is UNSET for word in unknown)
     return FieldSet(
-        choice("hasHeader", "Names of the columns", *header),
+        choice("hasHeader", "Names of the columns", *header, parse=partial(eq, "true")),
         *(
-            choice(
+            _number(
                 field,
                 label,
                 ("", "no column"),
@@ -146,13 +150,19 @@ def _form(found: Import, categories: Sequence[tuple[str, str]]) -> FieldSet:
             )
             for field, label in _FIELDS.items()
         ),
-        choice("defaultStatus", "Rows without a status", ("", "no status"), *_STATUSES),
-        choice("defaultCategoryId", "Rows without a category", ("", "Skip them"), *categories),
+        _status("defaultStatus", "Rows without a status", ("", "no status"), *_STATUSES),
+        _number("defaultCategoryId", "Rows without a category", ("", "Skip them"), *categories),
         choice(
             "unknownCategories",
             "New categories",
             ("refuse", "Skip their rows"),
             ("create", "Add this category" if new == 1 else f"Add these {new} categories"),
+        ),
+        *(_status(_VALUE + word.text, _label(word), *_MEANINGS) for word in statuses[:_WORDS]),
+        *([_status(_OTHERS, "All that are not decided", *_MEANINGS)] if len(statuses) > 1 else []),
+        *(
+            _number(_CATEGORY + word.text, _label(word), ("", "none of these"), *categories)
+            for word in unknown[:_WORDS]
         ),
     )
 
@@ -161,25 +171,8 @@ def _values_of(column: ImportColumn) -> str:
     return ", ".join(map(isolated, column.values)) or "empty"
 
 
-def _words_form(found: Import) -> FieldSet:
-    """Return a field for each word whose status is not known, and one for all the others."""
-    words = _preview(found).statuses
-    fields = [_word_field(_VALUE, word, *_MEANINGS) for word in words[:_WORDS]]
-    if len(words) > 1:
-        fields.append(choice(_OTHERS, "All that are not decided", *_MEANINGS))
-    return FieldSet(*fields)
-
-
-def _categories_form(found: Import, categories: Sequence[tuple[str, str]]) -> FieldSet:
-    """Return a field for each category that the store does not have: which one it means."""
-    words = _preview(found).categories[:_WORDS]
-    options = (("", "none of these"), *categories)
-    return FieldSet(*(_word_field(_CATEGORY, word, *options) for word in words))
-
-
-def _word_field(prefix: str, word: ImportWord, *options: tuple[str, str]) -> Field:
-    rows = "row" if word.rows == 1 else "rows"
-    return choice(prefix + word.text, f"{isolated(word.text)}, {word.rows} {rows}", *options)
+def _label(word: ImportWord) -> str:
+    return f"{isolated(word.text)}, {word.rows} {'row' if word.rows == 1 else 'rows'}"
 
 
 def _texts(found: Import) -> dict[str, str]:
@@ -204,28 +197,24 @@ async def _update(request: PageRequest) -> Response:
 
 
 async def _apply(request: PageRequest, found: Import) -> Import:
-    now, others = _texts(found), request.form.line(_OTHERS)
-    texts = {name: request.form.line(name) for name in now if name in request.form.fields}
-    patch: dict[str, Any] = {}
-    if texts.get("hasHeader", now["hasHeader"]) != now["hasHeader"]:
-        patch["hasHeader"] = texts["hasHeader"] == "true"  # and the columns are found again
+    form, preview = _form(found, []), _preview(found)
+    texts = {name: request.form.line(name) for name in form.labels if name in request.form.fields}
+    typed = form.values(texts)
+    others = typed.get(_OTHERS)
+    patch: dict[str, Any] = {name: typed[name] for name in _SETTINGS if name in typed}
+    if typed.get("hasHeader", found.has_header) != found.has_header:
+        patch["hasHeader"] = typed["hasHeader"]  # and the columns are found again
     else:
-        patch["mapping"] = {name: integer_in(texts[name]) for name in _FIELDS if name in texts}
-    if "defaultStatus" in texts:
-        patch["defaultStatus"] = texts["defaultStatus"] or None
-    if "defaultCategoryId" in texts:
-        patch["defaultCategoryId"] = integer_in(texts["defaultCategoryId"])
-    if "unknownCategories" in texts:
-        patch["unknownCategories"] = texts["unknownCategories"]
+        patch["mapping"] = {name: typed[name] for name in _FIELDS if name in typed}
     patch["values"] = {
-        word.text: texts.get(_VALUE + word.text) or others or None
-        for word in _preview(found).statuses
-        if _VALUE + word.text in texts or others
+        word.text: typed.get(_VALUE + word.text) or others
+        for word in preview.statuses
+        if _VALUE + word.text in typed or others
     }
     patch["categories"] = {
-        word.text: integer_in(texts[_CATEGORY + word.text])
-        for word in _preview(found).categories
-        if _CATEGORY + word.text in texts
+        word.text: typed[_CATEGORY + word.text]
+        for word in preview.categories
+        if _CATEGORY + word.text in typed
     }
     changed: Import = (await request.execute("updateImport", patch)).value
     return changed
