@@ -93,21 +93,6 @@ async def test_a_hundred_pets_of_longest_names_are_returned_in_order(
     assert await in_store(service, token) == first.json()
 
 
-async def test_of_a_batch_that_breaks_off_nothing_is_added(service: Service) -> None:
-    key = await service.issue(per_day=100)
-    token = b"Bearer " + key.token.encode()
-    headers = [(b"host", b"a"), (b"authorization", token), (b"transfer-encoding", b"chunked")]
-    text = json.dumps(pets(2)).encode()
-    response = await service.call("POST", PATH.encode(), headers, text, is_cut_off=True)
-    assert response.status == 400
-    assert b"incomplete_body" in response.body
-    response = await service.call("POST", PATH.encode(), headers, text[:20], text[20:], b"")
-    assert response.status == 201
-    assert [pet["id"] for pet in await in_store(service, key.token)] == [1, 2]
-    usage = (await service.request("GET", "/v1/usage", key.token)).json()
-    assert usage["day"]["remaining"] == 100 - 1 - 2 - 1
-
-
 async def test_a_batch_costs_a_request_of_the_day_for_each_pet_whenever_it_is_sent(
     service: Service,
 ) -> None:

@@ -19,7 +19,6 @@ from petstore.imports.reading import ROWS_AT_ONCE, Row, TableHead, decode_rows
 from petstore.imports.store import ReadFile, StoredImport, create_import, judge_now
 from petstore.imports.tables import write_rows
 
-SEPARATORS = {",": ", commas", ";": ", semicolons", "\t": ", tabs", "|": ", bars", "": ""}
 UNDECIDED = "?"
 ROWS = [Row(1, ["Rex", "1"])]
 SETTINGS = understand(
@@ -62,7 +61,7 @@ async def seen(head: TableHead, rows: list[Row]) -> str:
     )
     settings = understand(new, rows[:ROWS_AT_ONCE])
     preview = await preview_of(EmptyStore(), in_order([encode(rows)]), settings)
-    lines = [f"{head.encoding}{SEPARATORS[head.separator]}", *head.notes, f"rows: {head.rows}"]
+    lines = [head.encoding, *head.notes, f"rows: {head.rows}"]
     lines.append(f"header: line {settings.header_line}" if settings.header_line else "no header")
     for field in ("name", "category_id", "status", "id"):
         place = getattr(settings.mapping, field)

@@ -31,8 +31,6 @@ _VERSIONED = (
 
 
 _UNUSED = ("$ref", "example", "format", "pattern", "readOnly", "title")
-# An agent does not wait for events, and reads the feed as far as it goes.
-_LEFT_OUT = ("until", "wait")
 _CURSOR = {"type": "string", "description": "For the next page: `next` of the previous one."}
 # One version: If-Match also takes several, and * for any.
 _VERSION = {
@@ -60,7 +58,7 @@ def input_schema(operation: Operation, items: str = "") -> dict[str, Any]:
     properties: dict[str, Any] = {}
     required = []
     for each in map(_resolved, described["parameters"]):
-        if each["in"] != "header" and each["name"] not in _LEFT_OUT:
+        if each["in"] != "header" and each["name"] != "wait":  # agents do not wait for events
             schema = _plain(each["schema"])
             properties[each["name"]] = schema | {"description": each["description"]}
             required += [each["name"]] if each["required"] else []

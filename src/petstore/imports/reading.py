@@ -35,14 +35,13 @@ class Row(Struct, frozen=True, array_like=True):
 
 
 class TableHead(Struct, frozen=True):
-    """``separator`` is empty for workbooks. ``notes`` are sentences for a clerk.
+    """What a file is. ``notes`` are sentences for a clerk.
 
     From line ``last_from`` on, each row has fewer filled cells than the one before, as totals have.
     A file with a ``problem`` cannot be read.
     """
 
     encoding: str = ""
-    separator: str = ""
     notes: list[str] = []
     last_from: int = 0
     rows: int = 0

@@ -77,7 +77,7 @@ def _open_text(text: str, encoding: str) -> tuple[TableHead, Iterator[Row]]:
         raise InvalidBody(msg)
     named = _SEPARATOR_LINE.match(text)
     separator = named[1] if named else _likely_separator(text)
-    return TableHead(encoding, separator), _csv_rows(text, separator, named.end() if named else 0)
+    return TableHead(encoding), _csv_rows(text, separator, named.end() if named else 0)
 
 
 def _decoded(content: bytes) -> tuple[str, str]:
