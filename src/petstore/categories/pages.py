@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from msgspec import UNSET
-
 from petstore.categories.model import Category
 from petstore.console.forms import (
     Field,
@@ -30,11 +28,11 @@ from petstore.errors import (
 )
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.pets.model import CategoryCounts, Inventory
+from petstore.pets.model import Inventory, StatusCounts
 
 _ON_A_PAGE = 100
 _PAGES_LISTED = 2
-_NONE = CategoryCounts(available=0, pending=0, sold=0)
+_NONE = StatusCounts()
 _FORM = FieldSet(
     Field("name", "Name", attributes={"aria-required": "true"}),
     Field("description", "Description", parse=optional, hint="May be empty"),
@@ -50,11 +48,11 @@ _NEW_NAME = Field(
 
 
 class CategoryStock(NamedTuple):
-    """How many pets a category has; ``width`` in percent. All beyond the first have no ``id``."""
+    """How many pets a category has; ``width`` in percent."""
 
-    id: int | None
+    id: int
     name: str
-    counts: CategoryCounts
+    counts: StatusCounts
     description: str = ""
     is_registered: bool = False
     width: float = 0
@@ -66,7 +64,7 @@ async def stock_of(request: PageRequest, categories: Mapping[int, Category]) -> 
     if request.may("getInventory"):
         found = (await request.execute("getInventory", query={"by": "category"})).value
     counts = {each.category_id: each for each in found.categories or ()}
-    others = [each for each in counts if each is not UNSET and each not in categories]
+    others = [each for each in counts if each not in categories]
     names = await request.category_names(others)
     rows = [
         CategoryStock(
@@ -81,10 +79,8 @@ async def stock_of(request: PageRequest, categories: Mapping[int, Category]) -> 
             for each in others
             if each not in names
         ]
-        if UNSET in counts:
-            rows.append(CategoryStock(None, "all other categories", counts[UNSET]))
     most = max((row.counts.available for row in rows), default=0) or 1
-    rows.sort(key=lambda row: (row.id is None, row.counts.available, row.name.casefold()))
+    rows.sort(key=lambda row: (row.counts.available, row.name.casefold()))
     return [row._replace(width=round(100 * row.counts.available / most, 2)) for row in rows]
 
 

@@ -101,21 +101,10 @@ class StatusCounts(Struct, frozen=True, rename="camel"):
     sold: Annotated[int, Meta(description="Pets that are sold.")] = 0
 
 
-class CategoryCounts(StatusCounts, frozen=True):
+class CategoryCounts(StatusCounts, frozen=True, rename="camel", kw_only=True):
     """The number of pets of each status in a category."""
 
-    category_id: (
-        Annotated[
-            CategoryId,
-            Meta(
-                description=(
-                    "The category. Absent in the last row if there are more than 1,000 categories:"
-                    " it counts the pets of all the others."
-                )
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    category_id: CategoryId
 
 
 class Inventory(StatusCounts, frozen=True):
@@ -126,8 +115,8 @@ class Inventory(StatusCounts, frozen=True):
             list[CategoryCounts],
             Meta(
                 description=(
-                    "The same by category, by ascending id: categories that have pets with a"
-                    " status. Only with `by=category`."
+                    "The same by category, by ascending id: the first 1,000 categories that have"
+                    " pets with a status. Only with `by=category`."
                 )
             ),
         ]

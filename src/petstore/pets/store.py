@@ -54,12 +54,12 @@ MAX_CATEGORIES = 1_000
 """The most categories of an inventory."""
 
 # On PostgreSQL each change is a row of its own, until it is summed up.
-_MAX_ROWS = {"sqlite": MAX_CATEGORIES + 1, "pg": 100_000}
+_MAX_ROWS = 100_000
 _COUNTS = ", ".join(f"CAST(sum({status}) AS BIGINT)" for status in STATUSES)
 _SELECT_CATEGORIES = Statement(
     f"SELECT {_COUNTS}, category_id, count(*) FROM ("  # noqa: S608 - only names and numbers
     "SELECT * FROM category_inventory ORDER BY category_id LIMIT"
-    f" /*sqlite*/ {_MAX_ROWS['sqlite']} /*end*/ /*pg {_MAX_ROWS['pg']} */"
+    f" /*sqlite*/ {MAX_CATEGORIES} /*end*/ /*pg {_MAX_ROWS} */"
     ") AS counted GROUP BY category_id ORDER BY category_id",
     name="select_category_inventory",
 )
@@ -108,19 +108,11 @@ async def get_inventory(store: Reader) -> Inventory:
 
 
 async def get_inventory_by_category(store: Reader) -> Inventory:
-    """Return counts of the first ``MAX_CATEGORIES``, and the rest in one row."""
     totals, rows = await get_inventory(store), await store.read(_SELECT_CATEGORIES)
-    is_cut = sum(row[-1] for row in rows) in _MAX_ROWS.values()
     # Of the last category, some rows may not have been read.
-    counted = rows[:-1] if is_cut else rows
-    found = [CategoryCounts(*row) for *row, _ in counted if any(row[:-1])]
-    shown = found[:MAX_CATEGORIES]
-    if is_cut or len(found) > len(shown):
-        counts = (sum(getattr(each, status) for each in shown) for status in STATUSES)
-        # Pets may have come between the two reads.
-        rest = (max(0, all_ - some) for all_, some in zip(astuple(totals), counts, strict=False))
-        shown.append(CategoryCounts(*rest))
-    return replace(totals, categories=shown)
+    whole = rows[:-1] if sum(row[-1] for row in rows) == _MAX_ROWS else rows
+    found = [CategoryCounts(*row[:3], category_id=row[3]) for row in whole if any(row[:3])]
+    return replace(totals, categories=found[:MAX_CATEGORIES])
 
 
 def create_pet(change: Change, new: NewPet) -> Unit[Pet]:

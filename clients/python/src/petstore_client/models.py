@@ -73,9 +73,7 @@ class CategoryCounts(Model, frozen=True, kw_only=True):
     available: int = 0  # Pets that can be ordered. By default ``0``.
     pending: int = 0  # Pets that are reserved. By default ``0``.
     sold: int = 0  # Pets that are sold. By default ``0``.
-    # The category. Absent in the last row if there are more than 1,000 categories: it counts the
-    # pets of all the others.
-    category_id: int | None = None
+    category_id: int  # Identifier of the category the animal belongs to.
 
 
 class Category(Versioned, frozen=True, kw_only=True):
@@ -315,8 +313,8 @@ class Inventory(Model, frozen=True, kw_only=True):
     available: int = 0  # Pets that can be ordered. By default ``0``.
     pending: int = 0  # Pets that are reserved. By default ``0``.
     sold: int = 0  # Pets that are sold. By default ``0``.
-    # The same by category, by ascending id: categories that have pets with a status. Only with
-    # ``by=category``.
+    # The same by category, by ascending id: the first 1,000 categories that have pets with a
+    # status. Only with ``by=category``.
     categories: list[CategoryCounts] | None = None
 
 
