@@ -47,14 +47,6 @@ async def get_category(store: Reader, category_id: int) -> Category:
     return found(await store.read(select), CATEGORIES.read, "category", category_id)
 
 
-async def names_of_categories(store: Reader, ids: Collection[int]) -> dict[int, str]:
-    if not ids:
-        return {}
-    sql = f"SELECT id, name FROM categories WHERE id IN {placeholders(len(ids))}"  # noqa: S608
-    select = Statement(sql, tuple(ids), name="select_category_names")
-    return dict(await store.read(select))
-
-
 async def ids_of_categories(reader: Reader, keys: Collection[str]) -> dict[str, int]:
     """Return the ids of at most a hundred categories by the ``name_key`` of their names."""
     if not keys:
@@ -142,8 +134,8 @@ def lock_categories(ids: Collection[int]) -> Unit[set[int]]:
     return {category_id for (category_id,) in rows}
 
 
-def unknown_category(category_id: int) -> UnknownCategory:
-    msg = f"categoryId: expected a registered category; there is no category {category_id}"
+def unknown_category(category_id: int, field: str = "categoryId") -> UnknownCategory:
+    msg = f"{field}: expected a registered category; there is no category {category_id}"
     return UnknownCategory(msg)
 
 

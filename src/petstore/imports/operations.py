@@ -12,7 +12,7 @@ from typing import Annotated, Any, BinaryIO, TypeAlias, TypeVar, cast
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict, astuple, replace
 
-from petstore.categories.store import names_of_categories, unknown_category
+from petstore.categories.store import list_categories, unknown_category
 from petstore.databases.contract import Reader, Unit
 from petstore.domain.csv_files import cells_writer
 from petstore.domain.cursors import NEWEST_FIRST
@@ -170,11 +170,11 @@ async def _update(context: Context, call: Call[ImportPatch, None]) -> Result[Imp
     chosen = {f"categories.{word}": number for word, number in (patch.categories or {}).items()}
     chosen["defaultCategoryId"] = patch.default_category_id or None
     wanted = {field: number for field, number in chosen.items() if number is not None}
-    known = await names_of_categories(store, {*wanted.values()})
+    page = await list_categories(store, None, len(wanted), [*wanted.values()])
+    known = {each.id for each in page.items}
     for field, number in wanted.items():
         if number not in known:
-            reason = unknown_category(number).message
-            raise UnknownCategory(reason.replace("categoryId", field, 1))
+            raise unknown_category(number, field)
     first: list[Row] = await anext(_batches(store, present), [])
     settings = patched(present.settings, patch, first)
     preview = await preview_of(store, _batches(store, present), settings)

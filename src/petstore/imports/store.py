@@ -12,8 +12,8 @@ from petstore.categories.store import (
     create_category,
     id_of_category,
     ids_of_categories,
+    list_categories,
     lock_categories,
-    names_of_categories,
 )
 from petstore.clock import Milliseconds, utc
 from petstore.databases.contract import Reader, Row, Statement, Unit, Value, placeholder_list
@@ -170,8 +170,9 @@ async def find_categories(reader: Reader, rows: Iterable[Cells], ids: dict[str, 
     words = {word for word, key in keys.items() if key not in ids} - {""}
     numbers = {word: number for word in words if (number := integer_in(word)) is not None}
     ids |= await ids_of_categories(reader, {keys[word] for word in words - numbers.keys()})
-    some = {number for number in numbers.values() if abs(number) <= INT64_MAX}
-    ids |= {str(each): each for each in await names_of_categories(reader, some)}
+    if some := [number for number in numbers.values() if abs(number) <= INT64_MAX]:
+        page = await list_categories(reader, None, len(some), some)
+        ids |= {str(each.id): each.id for each in page.items}
 
 
 async def judge_now(
