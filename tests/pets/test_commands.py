@@ -19,6 +19,7 @@ from support.process import ServerProcess, serving
 from support.shop import Shop
 from support.workbooks import excel, row
 
+MORE = "(there are more: see --all, --limit, or --cursor "
 CREATE_IMPORT = next(each for each in OPERATIONS if each.id == "createImport")
 LIST = "Tier;Art;Zustand\nBella;Dogs;verkauft\nMia;Wolves;\n;Dogs;sold\nRex;Dogs;Pflege\n"
 HOSTILE = "[b]\x1b]0;owned\x07\nRex[/b]"
@@ -89,12 +90,26 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
         yield shop
 
 
+def test_a_list_is_one_page_unless_all_is_given(many: Shop) -> None:
+    expected: list[tuple[tuple[object, ...], int, str]] = [
+        *(((), 20, MORE), (("--limit", 100), 100, MORE), (("--all",), 123, ""))
+    ]
+    for options, count, hint in expected:
+        ids = list(range(1, count + 1))
+        table = many("pets", "list", *options)
+        assert [int(words[0]) for words in lines(table.stdout)[1:]] == ids
+        listed = many("pets", "list", *options, "--json")
+        assert [pet["id"] for pet in json.loads(listed.stdout)] == ids
+        for result in (table, listed):
+            assert (result.exit_code, result.stderr == "") == (0, hint == "")
+            assert result.stderr.startswith(hint)
+
+
 def test_every_pet_is_exported_in_a_file_that_adds_nothing_if_it_is_imported(
     many: Shop, tmp_path: Path
 ) -> None:
     file = tmp_path / "all.csv"
     assert many("pets", "export", file).stderr == "123 pets exported.\n"
-    assert len(many.ask("pets", "list", "--all")) == 123
     text = file.read_text("utf-8-sig")
     assert file.read_bytes().startswith(b"\xef\xbb\xbf")
     header, *rows = csv.reader(text.splitlines())
