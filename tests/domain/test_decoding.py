@@ -66,14 +66,6 @@ REFUSED: dict[str, Sequence[bytes]] = {
             *(b"0." + b"9" * 50_000, b"1e" + b"9" * 50_000, b"1e-" + b"9" * 50_000),
         )
     ],
-    # A value that looks like an error message does not change the error.
-    "status: expected one of": [
-        json.dumps({"name": "Bella", "categoryId": 1, "status": status}).encode()
-        for status in (
-            *("`$.name`", "`$.nonsense`", "x' - at `$.name`", "x - at `$.nonsense`\n"),
-            *("missing required field `name`", "Object missing required field `nonsense`"),
-        )
-    ],
 }
 
 
@@ -174,14 +166,6 @@ def test_text_that_is_not_a_date_and_time_with_an_offset_is_no_moment(text: str)
     assert moment_in(text) is None
     for moment in ("2026-12-24T10:00:00Z", "2026-12-24T12:00:00+02:00"):
         assert moment_in(moment) == datetime(2026, 12, 24, 10, tzinfo=UTC)
-
-
-def test_a_value_that_looks_like_an_error_path_is_refused_as_quickly() -> None:
-    """By a search in square time this would take seconds; the test would time out."""
-    body = {"name": "a", "categoryId": 1, "status": " - at `$." + "a" * 200_000}
-    for _ in range(20):
-        with pytest.raises(InvalidBody, match=r"^status: expected one of 'available'"):
-            decode_json(json.dumps(body).encode(), NewPet)
 
 
 # Lists
