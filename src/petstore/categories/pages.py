@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from typing import NamedTuple
-from typing import Any, NamedTuple
 
 from petstore.categories.model import Category
 from petstore.console.forms import Field, FieldSet, ShownForm, isolated, optional
