@@ -165,6 +165,7 @@ async def test_what_a_person_did_long_ago_is_found_at_once(service: Service, ada
 async def test_each_change_of_keys_and_people_is_told(service: Service, ada: Visitor) -> None:
     key = await service.issue(name="Till")
     await change(service.store, service.clock, key.id, allowed_networks=("10.0.0.0/8",))
+    await change(service.store, service.clock, key.id, per_minute=9)
     await change(service.store, service.clock, key.id, plan="pro", allowed_networks=())
     await unban(service.store, service.clock, key.id)
     person_id = await add_with_password(service)
@@ -175,7 +176,7 @@ async def test_each_change_of_keys_and_people_is_told(service: Service, ada: Vis
     await changed(ada, f"/keys/{key.id}/revoke")
     of, without = "of the key Till", "removed the allowed networks of the key Till"
     role = "changed the role of the person Hopper"
-    assert told(await ada.get("/activity", kind="key"))[:10] == [
+    assert told(await ada.get("/activity", kind="key"))[:11] == [
         "Ada revoked the key Till",
         "Ada changed the state of the person Hopper from disabled to active",
         "Ada changed the state of the person Hopper from active to disabled",
@@ -184,6 +185,7 @@ async def test_each_change_of_keys_and_people_is_told(service: Service, ada: Vis
         "The operator added the person Grace",
         "The operator lifted the ban of the key Till",
         f"The operator changed the plan {of} from enterprise to pro and {without}",
+        f"The operator set the limit a minute {of} to 9",
         "The operator set the allowed networks of the key Till to 10.0.0.0/8",
         "The operator added the key Till",
     ]

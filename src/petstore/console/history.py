@@ -230,10 +230,10 @@ def _id_of(author: str) -> int:
 # Events in words: what was done, as a sentence continues after a name
 
 _LABELS = {"categoryId": "category", "amount": "price", "expiresAt": "end"}
+_LABELS |= {"perMinute": "limit a minute", "perDay": "limit a day"}
 # What says nothing beside another member.
 _IMPLIED = {"amount": {"currency"}, "plan": {"perMinute", "perDay"}, "expiresAt": {"state"}}
 _MOMENTS = ("Date", "At", "Until")
-_MONEY = ("amount", "refund")
 _NONE: tuple[Any, ...] = (None, [])
 _IT = {"key": Markup("this key"), "person": Markup("this person")}
 _PAGES = {
@@ -363,7 +363,7 @@ def _value(name: str, value: Any, facts: SentenceFacts, beside: Mapping[str, Any
     """Return a member in words; ``beside`` has the others that it had then."""
     if name == "categoryId":
         value = facts.categories.get(value, value)
-    elif name in _MONEY and "currency" in beside:
+    elif name in ("amount", "refund") and "currency" in beside:
         value = money_in_words(value, beside["currency"])
     elif name.endswith(_MOMENTS):
         return shown_time(value, facts.zone)

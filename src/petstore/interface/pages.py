@@ -48,7 +48,7 @@ Ids = Annotated[
 Sort = Annotated[
     Literal["id", "-id"],
     Meta(
-        description="The order: `id` (the default), or `-id` for the newest first.",
+        description="The order: `id` (the default), or `-id`, the newest first. Not in a search.",
         examples=["id"],
         extra={"expected": "one of 'id', '-id'"},
     ),
@@ -88,7 +88,7 @@ def search_text(description: str) -> Meta:
         min_length=1,
         max_length=MAX_SEARCHED,
         pattern=NO_U0000,
-        description=f"{description} Cannot be used together with `sort`, and has no U+0000.",
+        description=description,
         examples=["Be"],
         extra={"expected": "1 to 100 characters"},
     )

@@ -70,9 +70,8 @@ class Pets(PetById[D]):
             category_id: Filters by category.
             id: Filters by identifier; one, or any number.
             name: Only pets whose name has, for each word of this text, a word that begins with it,
-                in any order, ignoring case, marks on letters and punctuation inside words. Cannot
-                be used together with ``sort``, and has no U+0000.
-            sort: The order: ``id`` (the default), or ``-id`` for the newest first.
+                in any order, ignoring case, marks on letters and punctuation inside words.
+            sort: The order: ``id`` (the default), or ``-id``, the newest first. Not in a search.
             count: ``true`` adds the header ``X-Total-Count``: how many records match, or 10001 if
                 there are more than 10,000.
             limit: The size of a page, from 1 to 100. By default 100.
@@ -193,8 +192,7 @@ class Categories(Resource[D]):
 
         Args:
             id: Filters by identifier; one, or any number.
-            name: Only the category with this name, ignoring case. Cannot be used together with
-                ``sort``, and has no U+0000.
+            name: Only the category with this name, ignoring case.
             limit: The size of a page, from 1 to 100. By default 100.
         """
         return listed(Category, "/categories", locals())
@@ -417,13 +415,12 @@ class Orders(Resource[D]):
             pet_id: Filters by pet.
             buyer: Only orders whose buyer has, for each word of this text, a word that begins with
                 it, in any order, ignoring case, marks on letters and punctuation inside words.
-                Cannot be used together with ``sort``, and has no U+0000.
             placed_before: Only orders placed before this moment (RFC 3339).
             delivered_since: Only orders delivered at this moment (RFC 3339) or later, also if they
                 were returned. The latest delivery comes first. Cannot be used together with
                 ``sort`` and ``count``.
             delivered_before: As ``delivered_since``: only orders delivered before this moment.
-            sort: The order: ``id`` (the default), or ``-id`` for the newest first.
+            sort: The order: ``id`` (the default), or ``-id``, the newest first. Not in a search.
             count: ``true`` adds the header ``X-Total-Count``: how many records match, or 10001 if
                 there are more than 10,000.
             limit: The size of a page, from 1 to 100. By default 100.
