@@ -121,8 +121,7 @@ class StoreModel:
             if all(str(record.get(name)) == value for name, value in query.items())
         ]
         if buyer:
-            named = [record for record in found if _key(record).startswith(buyer.lower())]
-            found = sorted(named, key=lambda record: (_key(record), record["id"]))
+            found = [record for record in found if _key(record).startswith(buyer.lower())]
         return found[:limit]
 
     # Pets
