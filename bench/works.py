@@ -137,7 +137,7 @@ WORKS = (*_MAKERS, "same list")
 
 
 def sources(url: str, tokens: list[str]) -> Sources:
-    """Walk the pages of the service at ``url``: cursors are its own."""
+    """Walk the pages of the service at ``url``, which may have a next one without end."""
     address = urlsplit(url)
     with closing(HTTPConnection(f"{address.hostname}", address.port)) as connection:
         lists = []
@@ -146,7 +146,7 @@ def sources(url: str, tokens: list[str]) -> Sources:
             others = islice(_cursors(connection, first, tokens[0]), PAGES - 1)
             lists += [first, *(f"{first}&cursor={cursor}" for cursor in others)]
         pages = _cursors(connection, page_path("available", 100), tokens[0])
-        return Sources(tokens, lists, list(pages))
+        return Sources(tokens, lists, list(islice(pages, PETS // 100)))
 
 
 def _cursors(connection: HTTPConnection, path: str, token: str) -> Iterator[str]:
