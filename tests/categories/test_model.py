@@ -1,4 +1,4 @@
-"""Which bodies are no category."""
+"""Which bodies are not valid categories."""
 
 import json
 from typing import Any

@@ -1,6 +1,6 @@
 """List, add, get, change and delete categories.
 
-Which bodies are refused is tested in ``test_model.py``.
+``test_model.py`` tests which bodies are not valid.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Which bodies are no pet and no change of one, and how a status moves.
+"""Which bodies are not valid for a pet or a change of one, and how a status moves.
 
 How JSON and numbers are written is tested in ``domain/test_decoding.py``.
 """

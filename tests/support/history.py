@@ -21,7 +21,7 @@ _MOVE_A_PET = {"order.placed", "order.delivered", "order.cancelled", "order.laps
 
 
 async def published(store: Store) -> None:
-    """Give every committed event its place, unless the service just does so: then wait for it."""
+    """Give every committed event its place, or wait until the service has done so."""
     if isinstance(store, PostgresStore):
         pending = Statement("SELECT 1 FROM events_outbox LIMIT 1")
 

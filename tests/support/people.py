@@ -39,7 +39,7 @@ async def add_active(store: Store, clock: Clock, **wanted: Any) -> Person:
 
 
 async def set_some_password(store: Store, person_id: int, hashed: str = "no hash") -> None:
-    """Give a person a password, which nobody knows unless it is hashed, and end earlier links."""
+    """Give a person this hash, by default one that no password has, and end earlier links."""
     await store.write(do("UPDATE people SET password = ?1 WHERE id = ?2", hashed, person_id))
     await store.write(do("DELETE FROM invitations WHERE person_id = ?1", person_id))
 

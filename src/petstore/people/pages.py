@@ -111,7 +111,7 @@ _LABELS = {"current": "Current password", "password": "New password"}
 
 
 async def _show_account(request: PageRequest, error: PetstoreError | None = None) -> Response:
-    """``error`` refused the form of the password."""
+    """``error`` is why the form of the password failed."""
     if isinstance(error, (MissingKey, NotFound)):
         raise type(error)(error.message)
     session, caller = request.session, request.caller
