@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from petstore.databases.contract import Store
-from petstore.keys.store import search_keys
+from petstore.keys.store import list_keys
 from petstore.pets.model import PetFilter
 from petstore.pets.store import search_pets
 from petstore.sales.model import day_range
@@ -27,7 +27,7 @@ WEEK = day_range(
 )
 LONG_READS: dict[str, Callable[[Store], Coroutine[Any, Any, object]]] = {
     "pets by name": lambda store: search_pets(store, "a", PetFilter(), None, 20),
-    "keys": lambda store: search_keys(store, "production", "", None, 20, 0),
+    "keys": lambda store: list_keys(store, "production", "a", None, 20, 0),
     "sales by day": lambda store: get_sales(store, WEEK, "day", "USD"),
     "sales by category": lambda store: get_sales(store, WEEK, "category", "USD"),
 }

@@ -245,8 +245,8 @@ LISTS: dict[str, List] = {
     },
     "categories": pages(list_categories),
     **{
-        f"keys of {place}": pages(keys.list_keys, place, clock=CLOCK)
-        for place in (None, "staging", "production")
+        f"keys of {place}": pages(keys.list_keys, place, "", now=NOW)
+        for place in ("staging", "production")
     },
     **{f"people of {place}": pages(people.list_people, place) for place in (None, "production")},
     **{
@@ -267,7 +267,7 @@ LISTS_OF_SQLITE = {
     "search sold bel": pages(pets.search_pets, "bel", PetFilter("sold", 3)),
     "newest returned": pages_of_delivered(OrderFilter("returned", delivered_since=utc(0))),
     "newest imports": pages(imports.list_imports, 1),
-    "keys by name": pages(keys.search_keys, "production", "", now=NOW),
+    "keys by name": pages(keys.list_keys, "production", "a", now=NOW),
 }
 LISTS_OF_POSTGRESQL = LISTS | {
     # Each row takes a look-up.

@@ -22,7 +22,7 @@ from petstore.events.model import (
     new_event_id,
     readable_types,
     resource_event,
-    scope_of_kind,
+    scope_of,
 )
 from petstore.keys.model import SCOPES, Scope
 from petstore.pets.model import Pet
@@ -72,7 +72,7 @@ def test_a_scope_allows_events_of_its_resources_and_of_the_key(
     assert read == resources | of_key
     assert readable_types(frozenset(SCOPES)) == frozenset(EVENT_TYPES)
     assert KINDS == ("pet", "order", "category", "key", "person", "webhook")
-    assert (scope_of_kind("person"), kind_of("deprecation.used")) == ("keys:admin", "key")
+    assert (scope_of("person"), kind_of("deprecation.used")) == ("keys:admin", "key")
 
 
 @pytest.mark.parametrize(

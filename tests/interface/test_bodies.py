@@ -179,10 +179,10 @@ async def test_a_large_body_is_written_to_a_file_unless_it_is_too_large() -> Non
 async def test_a_body_is_refused_with_503_while_the_disk_is_full() -> None:
     pieces = in_pieces(b" " * 200_000)
     request = http_request("POST", b"/console/import", [])
-    with full_disk(), pytest.raises(Unavailable, match="a body to a file") as caught:
+    with full_disk(), pytest.raises(Unavailable, match="cannot write a file") as caught:
         await BodyReader(1, 60).read_file(request, lambda: anext(pieces, b""), 200_000)
     assert (caught.value.status, caught.value.headers) == (503, {"Retry-After": "1"})
-    assert caught.value.message == "there is no room for the body now; try again"
+    assert caught.value.message == "there is no room for the file now; try again"
 
 
 async def test_a_discarded_body_is_not_kept_in_memory() -> None:

@@ -10,7 +10,7 @@ from petstore.clock import MINUTE, SECOND, utc_second
 from petstore.databases.contract import Statement, Store
 from petstore.domain.plans import PLANS
 from petstore.errors import InvalidBody, KeyEnded
-from petstore.keys.store import get_key, list_keys, search_keys
+from petstore.keys.store import get_key, list_keys
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import NEVER, State
 from support.keys import change, issue, revoke, rotate, stored_key, unban
@@ -37,7 +37,7 @@ async def test_only_an_enterprise_key_has_custom_limits_and_loses_them_with_the_
         for wanted in custom.values():
             with pytest.raises(InvalidBody):
                 await change(store, clock, key_id, **wanted)
-        assert (await list_keys(store, None, None, 100, clock)).items == [changed]
+        assert (await list_keys(store, "production", "", None, 100, clock())).items == [changed]
     changed = await change(store, clock, key_id, plan="enterprise")
     assert (changed.per_minute, changed.per_day) == (None, None)
 
@@ -110,7 +110,7 @@ async def test_the_last_use_is_one_of_the_interface_or_of_the_console(
         await store.write(do("UPDATE callers SET seen_at = ?2 WHERE id = ?1", key_id, at))
     expected = utc_second(start + last * MINUTE)
     assert (await get_key(store, key_id, None, clock)).last_used_at == expected
-    (listed,) = (await list_keys(store, None, None, 100, clock)).items
+    (listed,) = (await list_keys(store, "production", "", None, 100, clock())).items
     assert listed.last_used_at == expected
 
 
@@ -126,7 +126,7 @@ async def ids_of(store: Store, clock: ManualClock, words: str = "", limit: int =
     ids: list[int] = []
     after: int | None = None
     while True:
-        page = await search_keys(store, "production", words, after, limit, clock())
+        page = await list_keys(store, "production", words, after, limit, clock())
         assert len(page.items) <= limit
         ids += [each.id for each in page.items]
         if page.next_after is None:

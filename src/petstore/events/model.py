@@ -1,6 +1,6 @@
 """Events: what changed in the store, and what concerns a key."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from random import getrandbits
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -66,16 +66,12 @@ _SCOPES: dict[str, Scope] = {
 }
 
 
-def kind_of(event_type: EventType) -> str:
+def kind_of(event_type: str) -> str:
     kind = event_type.partition(".")[0]
     return "key" if kind == "deprecation" else kind
 
 
 KINDS = tuple(dict.fromkeys(map(kind_of, EVENT_TYPES)))
-
-
-def type_description(types: Iterable[EventType]) -> str:
-    return open_list(types, "types")
 
 
 class Actor(Struct, frozen=True):
@@ -108,7 +104,7 @@ class Event(Struct, frozen=True, kw_only=True):
     """Something that happened. ``previous`` is absent where something began or ended."""
 
     id: Annotated[str, Meta(description="Unique, and the same in the feed and in every delivery.")]
-    type: Annotated[str, Meta(description=type_description(EVENT_TYPES))]
+    type: Annotated[str, Meta(description=open_list(EVENT_TYPES, "types"))]
     timestamp: Annotated[
         str,
         Meta(
@@ -248,13 +244,12 @@ def key_ids_of(caller: Caller) -> tuple[int, int]:
     return caller.id, ADMINISTRATORS[caller.environment] if administers else caller.id
 
 
-def scope_of(kind: EventType) -> Scope | None:
-    """Return ``None`` for the events that only their own key can read."""
-    return _SCOPES.get(kind) or scope_of_kind(kind_of(kind))
+def scope_of(event_type: str) -> Scope | None:
+    """Return ``None`` for the events that only their own key can read.
 
-
-def scope_of_kind(kind: str) -> Scope | None:
-    return _SCOPES.get(kind)
+    For a kind of resource, return the scope that all its events need.
+    """
+    return _SCOPES.get(event_type) or _SCOPES.get(kind_of(event_type))
 
 
 def new_event_id() -> str:

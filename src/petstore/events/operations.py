@@ -21,7 +21,6 @@ from petstore.events.model import (
     key_ids_of,
     readable_types,
     scope_of,
-    scope_of_kind,
 )
 from petstore.events.search import EventFilter, FeedPage, read_events
 from petstore.events.store import newest_position, publish_first
@@ -171,7 +170,7 @@ def _wanted(query: ListEventsQuery, caller: Caller) -> EventFilter:
             msg = f"{name}: expected {expected}"
             raise InvalidParameter(msg)
     if query.resource:
-        require_scope(caller, scope_of_kind(query.resource.partition("/")[0]))
+        require_scope(caller, scope_of(query.resource.partition("/")[0]))
     types = readable_types(caller.scopes) if query.type is UNSET else frozenset(query.type)
     for each in types:
         require_scope(caller, scope_of(each))

@@ -83,7 +83,7 @@ class BodyReader:
 
         Its time grows with what has arrived, up to ``seconds`` more than other bodies have.
         """
-        try:
+        with room_for_file():
             file = cast("BinaryIO", TemporaryFile())  # noqa: SIM115 - the caller closes it
             try:
                 if request.content is None:
@@ -96,10 +96,7 @@ class BodyReader:
                 with suppress(OSError):
                     file.close()  # tries once more to write
                 raise
-        except OSError as error:
-            detail = f"cannot write a body to a file: {error}"
-            raise Unavailable(detail, "there is no room for the body now; try again") from error
-        return file
+            return file
 
     async def read_upload(
         self, request: Request, receive: Receive, media_types: Sequence[str]

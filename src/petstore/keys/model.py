@@ -3,7 +3,6 @@
 import re
 import secrets
 import string
-from datetime import datetime
 from functools import cached_property
 from hashlib import sha256
 from itertools import chain
@@ -13,12 +12,10 @@ from zlib import crc32
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.clock import DAY, Milliseconds
-from petstore.domain.fields import Id, Moment, open_list, patch_of, printable_text
+from petstore.domain.fields import Id, Moment, Time, open_list, patch_of, printable_text
 from petstore.domain.networks import MAX_NETWORKS, Network, compiled_networks, contain, outside
 from petstore.domain.plans import PLANS, UNLIMITED, Limits, PlanName, limits_of
 from petstore.errors import BeyondOwnRights
-
-_Time = Annotated[datetime, Meta(tz=True)]
 
 Environment: TypeAlias = Literal["production", "staging"]
 Scope: TypeAlias = Literal[
@@ -271,12 +268,12 @@ class Key(Struct, frozen=True, rename="camel"):
     token_ends: Annotated[str, Meta(description="The last four characters of its newest token.")]
     state: Annotated[KeyState, Meta(description="Only an active key can be used.")]
     banned_until: (
-        Annotated[_Time, Meta(description="When its ban ends; null if it is not banned.")] | None
+        Annotated[Time, Meta(description="When its ban ends; null if it is not banned.")] | None
     )
-    created_at: Annotated[_Time, Meta(description="When it was created.")]
-    expires_at: Annotated[_Time, Meta(description="When it ends; null is never.")] | None
+    created_at: Annotated[Time, Meta(description="When it was created.")]
+    expires_at: Annotated[Time, Meta(description="When it ends; null is never.")] | None
     last_used_at: (
-        Annotated[_Time, Meta(description="When it was last used, to about a minute.")] | None
+        Annotated[Time, Meta(description="When it was last used, to about a minute.")] | None
     )
 
 

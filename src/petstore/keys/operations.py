@@ -42,7 +42,6 @@ from petstore.keys.store import (
     revoke_key,
     rotate_key,
     rotate_own_key,
-    search_keys,
     unban_key,
 )
 
@@ -84,11 +83,10 @@ class ListKeysQuery(PageQuery, frozen=True):
 
 
 async def _list(context: Context, call: Call[None, ListKeysQuery]) -> Result[list[Key]]:
-    query, own, clock = call.query, context.caller.environment, context.services.clock
-    store, after, limit = context.services.store, query.after, query.limit
-    if query.name is UNSET:
-        return page_result(await list_keys(store, own, after, limit, clock))
-    return page_result(await search_keys(store, own, query.name, after, limit, clock()))
+    query, services, own = call.query, context.services, context.caller.environment
+    text = "" if query.name is UNSET else query.name
+    page = text, query.after, query.limit, services.clock()
+    return page_result(await list_keys(services.store, own, *page))
 
 
 async def _create(context: Context, call: Call[KeyCreate, None]) -> Result[KeyWithToken]:

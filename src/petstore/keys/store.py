@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from msgspec import UNSET
 from msgspec.structs import asdict, replace
 
 from petstore.clock import DAY, Clock, Milliseconds, seconds_up, utc_second
@@ -101,16 +100,6 @@ async def get_key(store: Reader, key_id: int, environment: Environment | None, c
 
 
 async def list_keys(
-    store: Reader, environment: Environment | None, after: int | None, limit: int, clock: Clock
-) -> Page[Key]:
-    now = clock()
-    return await read_page(
-        *(store, "select_keys", SELECT_KEYS, {"environment": environment or UNSET}, after, limit),
-        lambda row: stored_key(row).shown(now),
-    )
-
-
-async def search_keys(
     store: Reader,
     environment: Environment,
     text: str,
@@ -118,8 +107,9 @@ async def search_keys(
     limit: int,
     now: Milliseconds,
 ) -> Page[Key]:
-    """A search reads keys until it has found enough."""
+    """A search, for a ``text`` that is not empty, reads keys until it has found enough."""
     words, slices = name_key(text).split(), TimeSlices()
+    at_once = _SEARCHED_AT_ONCE if words else min(limit + 1, _SEARCHED_AT_ONCE)
 
     def matches(stored: StoredKey) -> bool:
         key = stored.key
@@ -134,8 +124,8 @@ async def search_keys(
     start: int | None = after or 0
     while start is not None and len(found) <= limit:
         page = await read_page(
-            *(store, "search_keys", SELECT_KEYS, {"environment": environment}, start),
-            *(_SEARCHED_AT_ONCE, stored_key),
+            *(store, "select_keys", SELECT_KEYS, {"environment": environment}, start),
+            *(at_once, stored_key),
         )
         found += [stored.shown(now) for stored in page.items if matches(stored)]
         start = page.next_after

@@ -3,7 +3,6 @@
 import re
 import secrets
 from collections.abc import Mapping
-from datetime import datetime
 from hashlib import blake2b, sha256
 from hmac import compare_digest
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
@@ -12,7 +11,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from petstore.clock import DAY, HOUR, MINUTE, Milliseconds, utc_second
-from petstore.domain.fields import VISIBLE, Id, patch_of, printable_text
+from petstore.domain.fields import VISIBLE, Id, Time, patch_of, printable_text
 from petstore.domain.names import name_key
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.errors import BeyondOwnRights
@@ -50,7 +49,6 @@ _NewState = Annotated[
         extra={"expected": "one of 'active', 'disabled'"},
     ),
 ]
-_Time = Annotated[datetime, Meta(tz=True)]
 
 
 class PersonCreate(Struct, frozen=True):
@@ -84,10 +82,10 @@ class Person(Struct, frozen=True, rename="camel"):
             )
         ),
     ]
-    created_at: Annotated[_Time, Meta(description="When the person was added.")]
+    created_at: Annotated[Time, Meta(description="When the person was added.")]
     last_seen_at: (
         Annotated[
-            _Time, Meta(description="When the person last used the console, to about a minute.")
+            Time, Meta(description="When the person last used the console, to about a minute.")
         ]
         | None
     )
@@ -139,7 +137,7 @@ class Invitation(Struct, frozen=True, rename="camel"):
     """A link that lets a person set a password, once."""
 
     url: Annotated[str, Meta(description="The link to give to the person. It works once.")]
-    expires_at: Annotated[_Time, Meta(description="When the link ends if it is not used.")]
+    expires_at: Annotated[Time, Meta(description="When the link ends if it is not used.")]
 
 
 class PersonWithInvitation(Person, frozen=True):

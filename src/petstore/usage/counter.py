@@ -3,7 +3,6 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
@@ -21,6 +20,7 @@ from petstore.databases.contract import (
     upsert,
 )
 from petstore.databases.pages import Page
+from petstore.domain.fields import Time
 from petstore.keys.model import Environment
 
 Kind: TypeAlias = Literal["deprecated", "refused", "response"]
@@ -118,8 +118,6 @@ _SELECT_USES = """SELECT c.key_id, c.name, (SELECT name FROM api_keys WHERE id =
     FROM counts c WHERE c.kind = 'deprecated' AND +c.hour >= ?1 AND {condition}
     GROUP BY c.key_id, c.name ORDER BY c.key_id, c.name {limit}
 """
-
-Time = Annotated[datetime, Meta(tz=True)]
 
 
 class DeprecatedOperation(Struct, frozen=True, rename="camel"):

@@ -11,14 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from petstore.clock import SECOND, Milliseconds, rfc3339_milliseconds
 from petstore.databases.contract import Reader, Row, Statement, Unit, found, placeholder_list
-from petstore.databases.pages import (
-    LAST_ID,
-    SHORT,
-    Page,
-    index_range,
-    limited_subquery,
-    opaque_parameter,
-)
+from petstore.databases.pages import Page, read_page
 from petstore.errors import EventNotKept
 from petstore.events.model import EventType, NewEvent, readable_by
 from petstore.events.store import Change, record
@@ -36,11 +29,6 @@ from petstore.webhooks.store import COLUMNS, LeasedWebhook, lock_enabled, webhoo
 DELIVERY_COLUMNS = (
     "id, event_id, type, resource, state, attempts, created_at, last_attempt_at, due_at,"
     " response_status, response_body, error"
-)
-
-_BEFORE = (
-    "/*sqlite*/ WHERE webhook_id = ?1 AND id < ?2 ORDER BY id DESC /*end*/"
-    f" /*pg {index_range(['webhook_id'], [opaque_parameter(1)], 'id', '?2', descending=True)} */"
 )
 _INSERT = (
     "INSERT INTO webhook_deliveries"
@@ -109,20 +97,16 @@ async def list_deliveries(
     store: Reader, webhook_id: int, state: DeliveryState | UnsetType, before: int | None, limit: int
 ) -> Page[Delivery]:
     """With a ``state`` it searches a bounded part: a page may be short although more follow."""
-    width = limit + 1 if state is UNSET else max(limit + 1, _SEARCHED_AT_ONCE)
-    sql = f"SELECT {DELIVERY_COLUMNS} FROM webhook_deliveries {_BEFORE}"  # noqa: S608 - only names
-    rows = await store.read(
-        Statement(
-            f"{limited_subquery(sql) if width <= SHORT else sql} LIMIT ?3",
-            (webhook_id, LAST_ID if before is None else before, width),
-            name="select_deliveries",
-        )
+    select = f"SELECT {DELIVERY_COLUMNS} FROM webhook_deliveries"  # noqa: S608 - only names
+    searched = await read_page(
+        *(store, "select_deliveries", select, {"webhook_id": webhook_id}, before),
+        *(limit if state is UNSET else max(limit, _SEARCHED_AT_ONCE), delivery_of),
+        newest_first=True,
     )
-    matching = [each for each in map(delivery_of, rows) if state in (UNSET, each.state)]
-    page = matching[:limit]
+    matching = [each for each in searched.items if state in (UNSET, each.state)]
     if len(matching) > limit:
-        return Page(page, page[-1].id)
-    return Page(page, rows[-1][0] if len(rows) == width else None)
+        return Page(matching[:limit], matching[limit - 1].id)
+    return Page(matching, searched.next_after)
 
 
 def retry(change: Change, webhook_id: int, delivery_id: int) -> Unit[Delivery]:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Sequence
-from datetime import datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
@@ -11,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.clock import DAY, HOUR, MINUTE, SECOND, Milliseconds, milliseconds
-from petstore.domain.fields import Id, Int64, Moment, printable_text
+from petstore.domain.fields import Id, Int64, Moment, Time, printable_text
 from petstore.errors import ForbiddenAddress, InvalidWebhookUrl
 from petstore.events.model import EVENT_TYPES, EventType, readable_types
 from petstore.keys.model import Scope
@@ -99,7 +98,6 @@ Description = Annotated[str, printable_text(255, _ABOUT)]
 _Flag = Annotated[
     bool, Meta(description="Whether the webhook is enabled.", extra={"expected": "true or false"})
 ]
-_Time = Annotated[datetime, Meta(tz=True)]
 _Moment = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 
 
@@ -141,12 +139,12 @@ class Webhook(Struct, frozen=True, rename="camel"):
     disabled_reason: Annotated[
         str | None, Meta(description="Why the service disabled the webhook; null if it did not.")
     ]
-    created_at: Annotated[_Time, Meta(description="When it was created.")]
+    created_at: Annotated[Time, Meta(description="When it was created.")]
     last_success_at: Annotated[
-        _Time | None, Meta(description="When the URL last accepted an event.")
+        Time | None, Meta(description="When the URL last accepted an event.")
     ]
     failing_since: Annotated[
-        _Time | None,
+        Time | None,
         Meta(
             description=(
                 "When its deliveries began to fail; null if one of the last three attempts"

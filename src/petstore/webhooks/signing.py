@@ -1,6 +1,5 @@
 """The secrets of webhooks, all from one master secret, and the headers of Standard Webhooks."""
 
-import binascii
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from hmac import digest
@@ -42,10 +41,7 @@ def secret_text(secret: bytes) -> str:
 
 
 def secret_of_text(text: str) -> bytes:
-    try:
-        secret = b64decode(text.removeprefix(_PREFIX), validate=True)
-    except ValueError:
-        secret = b""
+    secret = _decoded(text.removeprefix(_PREFIX))
     if not (text.startswith(_PREFIX) and _MIN_BYTES <= len(secret) <= _MAX_BYTES):
         msg = f"expected {_PREFIX} and the base64 of {_MIN_BYTES} to {_MAX_BYTES} bytes"
         raise ValueError(msg)
@@ -57,14 +53,19 @@ def text_of_master(master: bytes) -> bytes:
 
 
 def master_of_text(text: bytes) -> bytes:
-    try:
-        master = b64decode(text.removesuffix(b"\n").removesuffix(b"\r"), validate=True)
-    except binascii.Error:
-        master = b""
+    master = _decoded(text.removesuffix(b"\n").removesuffix(b"\r"))
     if len(master) != LENGTH:
         msg = f"expected one line, {LENGTH} random bytes in base64"
         raise ValueError(msg)
     return master
+
+
+def _decoded(text: str | bytes) -> bytes:
+    """Return what base64 stands for, and nothing for what is no base64."""
+    try:
+        return b64decode(text, validate=True)
+    except ValueError:
+        return b""
 
 
 def _derived(master: bytes, webhook_id: int, version: int) -> bytes:

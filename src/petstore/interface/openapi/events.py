@@ -4,7 +4,8 @@ from typing import Any
 
 from msgspec import UNSET
 
-from petstore.events.model import ADMIN_EVENT_TYPES, EVENT_TYPES, EventType, type_description
+from petstore.domain.fields import open_list
+from petstore.events.model import ADMIN_EVENT_TYPES, EVENT_TYPES, EventType
 from petstore.interface.openapi.schemas import TEXT, Schema, json_content, parameter, reference
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import KeyNoticeData
@@ -26,7 +27,7 @@ def event_schemas(schemas: dict[str, Schema]) -> dict[str, Schema]:
         types = [kind for kind in EVENT_TYPES if _subject(kind) == subject]
         event, name = schemas["Event"], _NOTICES.get(subject, f"{subject.capitalize()}Snapshot")
         members = event["properties"] | {
-            "type": {"type": "string", "description": type_description(types)},
+            "type": {"type": "string", "description": open_list(types, "types")},
             "data": reference("schemas", name),
         }
         about = "for the owner of a key"
