@@ -25,13 +25,6 @@ def test_a_plan_has_its_limits(caller: IssueKey, plan: str, per_minute: int, per
     assert day_limit(client) == per_day
 
 
-def test_the_limits_of_enterprise_are_set_for_each_customer(caller: IssueKey) -> None:
-    client = caller("enterprise", "--per-minute", "2", "--per-day", "7")
-    assert day_limit(client) == 7
-    statuses = [client.list_pets(limit=1).status_code for _ in range(3)]
-    assert statuses == [200, 200, 429]
-
-
 def test_a_plan_admits_exactly_its_requests_per_minute(caller: IssueKey) -> None:
     client = caller("free")
     began = time.time()

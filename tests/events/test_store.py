@@ -24,7 +24,7 @@ from petstore.errors import (
     PetstoreError,
     Unavailable,
 )
-from petstore.events.model import EVENT_TYPES, START, Author, NewEvent, Position
+from petstore.events.model import EVENT_TYPES, Author, NewEvent, Position
 from petstore.events.store import (
     Change,
     newest_position,
@@ -279,18 +279,6 @@ def rows_read(postgres: PostgresServer, url: str) -> int:
         " + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'events_outbox')"
     )
     return int(postgres.sql(select, database_name(url)))
-
-
-async def test_concurrent_publishers_repeat_no_event(server: Store, postgres_url: str) -> None:
-    await server.write(recorded(told()))
-    connection = await asyncpg.connect(postgres_url)
-    async with connection.transaction():
-        await connection.execute(f"SELECT pg_advisory_xact_lock({0x45564E54})")
-        await publish_all(server)
-        assert await newest_position(server) == START
-    await connection.close()
-    await publish_all(server)
-    assert (await newest_position(server)).sequence == 1
 
 
 async def test_concurrent_writers_and_publishers_keep_each_change_once_and_in_order(

@@ -1,6 +1,5 @@
 """Keys in the store: what may be done with them, their status, and how they are found."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -50,18 +49,6 @@ async def test_a_key_that_has_ended_cannot_be_rotated(store: Store, clock: Manua
         reason = f"^key {key_id} is {state}; only an active key can be rotated$"
         with pytest.raises(KeyEnded, match=reason):
             await rotate(store, clock, key_id)
-
-
-async def test_concurrent_changes_are_all_kept(store: Store, clock: ManualClock) -> None:
-    key_id = (await issue(store, clock)).id
-    await asyncio.gather(
-        change(store, clock, key_id, name="new"),
-        change(store, clock, key_id, plan="pro"),
-        revoke(store, clock, key_id),
-        unban(store, clock, key_id),
-    )
-    key = await stored_key(store, key_id)
-    assert (key.name, key.plan, key.revoked_at, key.unbanned_at) == ("new", "pro", clock(), clock())
 
 
 async def test_each_unban_is_later_than_the_previous_one(store: Store, clock: ManualClock) -> None:
