@@ -138,7 +138,7 @@ async def test_failing_webhooks_are_listed_alone(service: Service, send: Send) -
     rest = await send("GET", first.links["next"]["url"].removeprefix(f"{SERVICE_URL}/v1"))
     assert [(each["id"], each["failingSince"]) for each in rest.json()] == [(4, None)]
     response = await send("GET", "/webhooks?failing=false")
-    assert assert_error(response, 400, "invalid_parameter").startswith("failing: expected true")
+    assert assert_error(response, 400, "invalid_parameter").startswith("failing: expected 'true'")
 
 
 async def test_an_outdated_if_match_is_refused(service: Service, send: Send) -> None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
-from typing import Any, Generic, TypeAlias, TypeVar, cast, get_args, get_origin
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, Struct, inspect
@@ -224,8 +224,26 @@ def field_types(struct: type) -> dict[str, inspect.Type]:
 
 
 def _expected(struct: type, field: str) -> str:
-    extra = _annotated(struct)[field].extra or {}
-    return str(extra["expected"])
+    """Return what the field says; without words of its own, what its type takes."""
+    annotated = _annotated(struct)[field]
+    kind = annotated.type
+    if annotated.extra is not None:
+        return str(annotated.extra["expected"])
+    if isinstance(kind, inspect.BoolType):
+        return "true or false"
+    if isinstance(kind, inspect.IntType):
+        return f"an integer from {kind.ge} to {kind.le}"
+    (annotation,) = (each.type for each in fields(struct) if each.encode_name == field)
+    first, *others = map(repr, _choices(annotation))
+    return f"one of {', '.join([first, *others])}" if others else first
+
+
+def _choices(annotation: Any) -> list[Any]:
+    """Return the values of a literal in their order: ``inspect`` sorts them."""
+    parts = get_args(annotation)
+    if get_origin(annotation) is Literal:
+        return [*parts]
+    return [choice for part in parts for choice in _choices(part)]
 
 
 @cache

@@ -44,20 +44,13 @@ _CHECKSUM_LENGTH = 6
 _TOKEN = re.compile(rb"ps_(?:live|test)_[0-9A-Za-z]{38}\Z")
 
 KeyName = Annotated[str, printable_text(100, "The name of the key.")]
-_Plan = Annotated[
-    PlanName,
-    Meta(
-        description="The plan, which sets the limits of the key.",
-        extra={"expected": f"one of {', '.join(map(repr, PLANS))}"},
-    ),
-]
+_Plan = Annotated[PlanName, Meta(description="The plan, which sets the limits of the key.")]
 _Limit = Annotated[
     int,
     Meta(
         ge=1,
         le=UNLIMITED - 1,
         description="The key's own limit, only for the plan enterprise; null means no limit.",
-        extra={"expected": f"an integer from 1 to {UNLIMITED - 1}"},
     ),
 ]
 _Scopes = Annotated[

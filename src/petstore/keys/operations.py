@@ -55,7 +55,6 @@ class Rotation(Struct, frozen=True, rename="camel"):
             ge=0,
             le=LONGEST_LIFE // SECOND,
             description="How long the old token stays valid, in seconds.",
-            extra={"expected": f"an integer from 0 to {LONGEST_LIFE // SECOND}"},
         ),
     ] = 0
 

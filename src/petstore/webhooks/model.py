@@ -95,9 +95,7 @@ Types = Annotated[
 ]
 _ABOUT = "What it is for. 1 to 255 printable characters, not only white space."
 Description = Annotated[str, printable_text(255, _ABOUT)]
-_Flag = Annotated[
-    bool, Meta(description="Whether the webhook is enabled.", extra={"expected": "true or false"})
-]
+_Enabled = Annotated[bool, Meta(description="Whether the webhook is enabled.")]
 _Moment = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 
 
@@ -115,7 +113,7 @@ class WebhookPatch(Struct, frozen=True):
     url: Url | UnsetType = UNSET
     types: Types | UnsetType = UNSET
     description: Description | UnsetType | None = UNSET
-    enabled: _Flag | UnsetType = UNSET
+    enabled: _Enabled | UnsetType = UNSET
 
 
 class WebhookOwner(Struct, frozen=True):
@@ -135,7 +133,7 @@ class Webhook(Struct, frozen=True, rename="camel"):
         Meta(description="The types of events to send; empty means all that its key can read."),
     ]
     description: Annotated[str, Meta(description="A description of the webhook.")] | None
-    enabled: Annotated[bool, Meta(description="Whether the webhook is enabled.")]
+    enabled: _Enabled
     disabled_reason: Annotated[
         str | None, Meta(description="Why the service disabled the webhook; null if it did not.")
     ]
@@ -164,7 +162,6 @@ class SecretRotation(Struct, frozen=True, rename="camel"):
             ge=0,
             le=LONGEST_GRACE,
             description="How long the old secret signs deliveries too",
-            extra={"expected": f"an integer from 0 to {LONGEST_GRACE}"},
             extra_json_schema={"format": "int64"},
         ),
     ] = 24 * 3600

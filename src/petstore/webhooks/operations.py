@@ -64,28 +64,18 @@ class WebhookWithSecret(Webhook, frozen=True):
     ]
 
 
-_Failing = Annotated[
-    Literal["true"],
-    Meta(
-        description="`true`: only those that fail, or that the service disabled.",
-        extra={"expected": "true"},
-    ),
-]
-_State = Annotated[
-    DeliveryState,
-    Meta(
-        description="Filters by state.",
-        extra={"expected": "one of 'pending', 'succeeded', 'failed'"},
-    ),
-]
-
-
 class ListWebhooksQuery(PageQuery, frozen=True):
-    failing: _Failing | UnsetType = UNSET
+    failing: (
+        Annotated[
+            Literal["true"],
+            Meta(description="`true`: only those that fail, or that the service disabled."),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class ListDeliveriesQuery(PageQuery, frozen=True):
-    state: _State | UnsetType = UNSET
+    state: Annotated[DeliveryState, Meta(description="Filters by state.")] | UnsetType = UNSET
 
 
 async def _list(context: Context, call: Call[None, ListWebhooksQuery]) -> Result[list[Webhook]]:
