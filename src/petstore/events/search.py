@@ -136,18 +136,11 @@ async def _read(
 
 @lru_cache(maxsize=256)
 def _select(column: str, types: str, is_by: bool, newest_first: bool) -> str:  # noqa: FBT001 - a key
-    above, below = (">=", "<") if newest_first else (">", "<=")
-    start, end, until = ("?2", "?1", above) if newest_first else ("?1", "?2", below)
+    start, end = ("?2", ">= ?1") if newest_first else ("?1", "<= ?2")
     wanted = f"type IN ({types}) AND (key_id IS NULL OR key_id IN (?4, ?5))"
     if is_by:
         wanted += " AND actor || '' = ?7"  # so that no index is searched by it
-    if not column:
-        order = " DESC" if newest_first else ""
-        return (
-            f"SELECT sequence, {COLUMNS} FROM events WHERE sequence {above} ?1"  # noqa: S608 - only names
-            f" AND sequence {below} ?2 AND {wanted} ORDER BY sequence{order} LIMIT ?3"
-        )
-    found = _indexed(column, 6, start, f"{until} {end}", wanted, descending=newest_first)
+    found = _range(column, 6, start, end, wanted, descending=newest_first)
     return (
         f"SELECT /*pg * FROM (SELECT */ sequence, {COLUMNS} FROM events {found}"  # noqa: S608
         f" /*pg LIMIT {SHORT + 1}) AS page */ LIMIT ?3"
@@ -158,26 +151,25 @@ async def _bound(
     store: Reader, index: tuple[str, Value] | None, start: int, *, newest_first: bool
 ) -> int:
     """Return the last event that one search reads, else the end or the start of the feed."""
-    beyond, order, end = ("<", " DESC", 0) if newest_first else (">", "", LAST_ID)
-    values: list[Value] = [start]
-    found = f"WHERE sequence {beyond} ?1 ORDER BY sequence{order}"
-    if index is not None:
-        found = _indexed(index[0], 2, "?1", descending=newest_first)
-        values.append(index[1])
+    column, values = ("", [start]) if index is None else (index[0], [start, index[1]])
+    found = _range(column, 2, "?1", descending=newest_first)
     nth = f"SELECT sequence FROM events {found} LIMIT 1 OFFSET {_SEARCHED_AT_ONCE - 1}"  # noqa: S608
+    end = 0 if newest_first else LAST_ID
     select = Statement(f"SELECT coalesce(({nth}), {end})", values, name="select_end_of_search")
     return int((await store.read(select))[0][0])
 
 
-def _indexed(
+def _range(
     column: str, number: int, start: str, end: str = "", rest: str = "", *, descending: bool = False
 ) -> str:
-    """``end`` is an operator and a position."""
+    """``column`` is that of an index, if any; ``end`` is an operator and a position."""
     rest = " AND ".join(filter(None, (rest, "key_id < 0" if column == "key_id" else "")))
     beyond, order = ("<", " DESC") if descending else (">", "")
-    conditions = [f"{column} = ?{number}", f"sequence {beyond} {start}"]
-    conditions += [f"sequence {end}"] if end else []
-    plain = f"WHERE {' AND '.join(filter(None, (*conditions, rest)))} ORDER BY sequence{order}"
+    conditions = [f"{column} = ?{number}"] if column else []
+    conditions += [f"sequence {beyond} {start}", f"sequence {end}" if end else "", rest]
+    plain = f"WHERE {' AND '.join(filter(None, conditions))} ORDER BY sequence{order}"
+    if not column:
+        return plain
     value = opaque_parameter(number, int if column == "key_id" else str)
     if end:
         operator, _, position = end.partition(" ")

@@ -5,8 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias, cast
 
-from msgspec.structs import asdict
-
 from petstore.clock import DAY, MINUTE, Clock, Milliseconds, rfc3339, utc
 from petstore.databases.contract import Row, Statement, Store, Unit, upsert
 from petstore.domain.plans import UNLIMITED
@@ -18,10 +16,9 @@ from petstore.limits.decide import NEVER
 from petstore.periodic_tasks import PeriodicTask
 from petstore.usage.counter import (
     DeprecatedOperation,
-    DeprecationNoticeData,
     first_hour,
+    key_use_of,
     select_uses,
-    use_of,
 )
 
 _Name: TypeAlias = tuple[int, str, int]
@@ -104,8 +101,8 @@ def _tell(
         (key_id, notice, _), data = name, notices[name]
         if isinstance(data, DeprecatedOperation):
             uses = yield select_uses(now, key_id)
-            (counted,) = (row[3:] for row in uses if row[1] == data.operation)
-            data = DeprecationNoticeData(**asdict(use_of(data, *counted)), key_id=key_id)
+            (row,) = (row for row in uses if row[1] == data.operation)
+            data = key_use_of(data, row)
         kind = cast("KeyEventType", notice.partition(" ")[0])
         yield record(now, NewEvent(kind, f"key/{key_id}", data, key_id=key_id))
 

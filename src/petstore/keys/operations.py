@@ -8,7 +8,6 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from petstore.clock import SECOND, Milliseconds, milliseconds
 from petstore.databases.contract import T, Unit
 from petstore.domain.fields import given_fields
-from petstore.domain.names import MAX_SEARCHED
 from petstore.domain.networks import canonical_networks
 from petstore.errors import (
     BeyondOwnRights,
@@ -22,7 +21,7 @@ from petstore.errors import (
 from petstore.interface.authentication import invalid_key, require_network
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Result, Success
-from petstore.interface.pages import PageQuery, page_result
+from petstore.interface.pages import PageQuery, page_result, search_text
 from petstore.interface.resource import Resource
 from petstore.keys.model import (
     LONGEST_LIFE,
@@ -66,15 +65,9 @@ class ListKeysQuery(PageQuery, frozen=True):
     name: (
         Annotated[
             str,
-            Meta(
-                min_length=1,
-                max_length=MAX_SEARCHED,
-                description=(
-                    "Only keys with each of these words in their name, ignoring case, with this"
-                    " `id`, or with a token that ends in these four characters."
-                ),
-                examples=["till"],
-                extra={"expected": "1 to 100 characters"},
+            search_text(
+                "Only keys with each of these words in their name, ignoring case, with this `id`,"
+                " or with a token that ends in these four characters."
             ),
         ]
         | UnsetType

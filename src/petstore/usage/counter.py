@@ -143,12 +143,6 @@ class DeprecatedUse(DeprecatedOperation, frozen=True):
     last_request_id: Annotated[str, Meta(description="The id of the last request.")]
 
 
-class DeprecationNoticeData(DeprecatedUse, frozen=True):
-    """A deprecated operation that a key has called: the data of an event for its owner."""
-
-    key_id: Annotated[int, Meta(description="The `id` of the key.")]
-
-
 class KeyDeprecatedUse(DeprecatedUse, frozen=True):
     """A deprecated operation that a key still calls, with the key."""
 
@@ -177,12 +171,7 @@ async def list_uses(
         condition += f" AND {of_key} = ?{len(parameters)}"
     sql = _SELECT_USES.format(condition=condition, limit="LIMIT ?4")
     rows = await store.read(Statement(sql, parameters, name="select_deprecated_uses"))
-    uses = [
-        KeyDeprecatedUse(
-            **asdict(use_of(operations[numbers[name]], *counted)), key_id=key_id, key_name=key_name
-        )
-        for key_id, name, key_name, *counted in rows[:limit]
-    ]
+    uses = [key_use_of(operations[numbers[row[1]]], row) for row in rows[:limit]]
     if len(rows) <= limit:
         return Page(uses, None)
     return Page(uses, uses[-1].key_id * _MAX_OPERATIONS + numbers[uses[-1].operation])
@@ -192,6 +181,13 @@ def select_uses(now: Milliseconds, key_id: int) -> Statement:
     sql = _SELECT_USES.format(condition="c.key_id = ?2", limit="")
     parameters = (first_hour(first_day(now)), key_id)
     return Statement(sql, parameters, name="select_deprecated_uses_of_key")
+
+
+def key_use_of(operation: DeprecatedOperation, row: Row) -> KeyDeprecatedUse:
+    """Return the use in a row of one of these SELECTs."""
+    key_id, _, key_name, *counted = row
+    use = asdict(use_of(operation, *counted))
+    return KeyDeprecatedUse(**use, key_id=key_id, key_name=key_name)
 
 
 def use_of(operation: DeprecatedOperation, calls: int, latest: str) -> DeprecatedUse:

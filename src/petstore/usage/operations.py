@@ -160,16 +160,11 @@ async def _get_of_key(context: Context, call: Call[None, None]) -> Result[Usage]
 def deprecated_operations(operations: Iterable[Operation]) -> tuple[DeprecatedOperation, ...]:
     return tuple(
         DeprecatedOperation(
-            operation=each.id,
-            method=each.method,
-            path=f"{BASE}{each.path}",
-            since=each.deprecation.since,
-            sunset=each.deprecation.sunset,
-            use=each.deprecation.use,
-            documentation=each.deprecation.documentation,
+            *(each.id, each.method, f"{BASE}{each.path}", of.since, of.sunset, of.use),
+            documentation=of.documentation,
         )
         for each in operations
-        if each.deprecation is not None
+        if (of := each.deprecation) is not None
     )
 
 

@@ -10,9 +10,9 @@ from petstore.interface.openapi.schemas import TEXT, Schema, json_content, param
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import KeyNoticeData
 from petstore.orders.model import PERSONAL, Order
-from petstore.usage.counter import DeprecationNoticeData
+from petstore.usage.counter import KeyDeprecatedUse
 
-_NOTICES = {"deprecation": DeprecationNoticeData.__name__, "keyNotice": KeyNoticeData.__name__}
+_NOTICES = {"deprecation": KeyDeprecatedUse.__name__, "keyNotice": KeyNoticeData.__name__}
 
 
 def event_schemas(schemas: dict[str, Schema]) -> dict[str, Schema]:
@@ -183,7 +183,7 @@ def _data(event_type: str) -> dict[str, Any]:
     if event_type in _NOTICE_DATA:
         return {"keyId": 4} | _NOTICE_DATA[event_type]
     if event_type == "deprecation.used":
-        return {"keyId": 4, **_example("getUsage")["deprecated"][0]}
+        return {**_example("listDeprecations")[0]}
     data = _before(event_type) | _CHANGES.get(event_type, {})
     return {name: value for name, value in data.items() if value is not UNSET}
 
@@ -196,6 +196,5 @@ def _before(event_type: str) -> dict[str, Any]:
     return before | ({"bannedUntil": _BANNED_UNTIL} if event_type == "key.unbanned" else {})
 
 
-def _example(operation_id: str) -> dict[str, Any]:
-    found = next(each for each in OPERATIONS if each.id == operation_id)
-    return dict(found.success.example)
+def _example(operation_id: str) -> Any:
+    return next(each.success.example for each in OPERATIONS if each.id == operation_id)

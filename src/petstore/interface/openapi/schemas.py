@@ -19,7 +19,6 @@ from petstore.orders.model import OrderStatus
 from petstore.people.model import PersonState
 from petstore.pets.model import KeptBecause, Pet, PetStatus
 from petstore.sales.model import By
-from petstore.usage.counter import DeprecationNoticeData
 from petstore.webhooks.model import DeliveryState
 
 Schema: TypeAlias = dict[str, Any]
@@ -75,7 +74,7 @@ class Error(msgspec.Struct, frozen=True):
 def component_schemas(operations: Sequence[Operation]) -> dict[str, Schema]:
     bodies = [each.body for each in operations if each.body and not each.media_types]
     contents = [each.success.content for each in operations if each.success.content is not None]
-    kinds = [*bodies, *contents, DeprecationNoticeData, KeyNoticeData, Error]
+    kinds = [*bodies, *contents, KeyNoticeData, Error]
     _, found = msgspec.json.schema_components(kinds, ref_template=_REF)
     of_requests = {body.__name__ for body in bodies}
     components = {
