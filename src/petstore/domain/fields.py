@@ -18,7 +18,6 @@ Int64 = Annotated[
         ge=INT64_MIN,
         le=INT64_MAX,
         extra={"expected": "a whole number from -2^63 to 2^63 - 1"},
-        extra_json_schema={"format": "int64"},
     ),
 ]
 
@@ -29,7 +28,7 @@ Id = Annotated[
             "Unique identifier, assigned by the service on creation. The service counts from 1, so"
             " an id stays exact in JavaScript, which rounds integers above 2^53 - 1."
         ),
-        extra_json_schema={"format": "int64", "readOnly": True},
+        extra_json_schema={"readOnly": True},
     ),
 ]
 

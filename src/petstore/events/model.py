@@ -119,7 +119,6 @@ class Event(Struct, frozen=True, kw_only=True):
             ge=1,
             le=INT64_MAX,
             description="The position among all events of the store, without gaps.",
-            extra_json_schema={"format": "int64"},
         ),
     ]
     data: Annotated[

@@ -58,7 +58,6 @@ Amount = Annotated[
         le=MAX_AMOUNT,
         description="The price, in the smallest unit of the currency, such as cents.",
         extra={"expected": "an integer from 0 to 10^12"},
-        extra_json_schema={"format": "int64"},
     ),
 ]
 
@@ -88,7 +87,6 @@ Refund = Annotated[
             "What the buyer got back for a returned pet, up to `amount`. By default all of it."
         ),
         extra={"expected": "an integer from 0 to the amount"},
-        extra_json_schema={"format": "int64"},
     ),
 ]
 

@@ -32,19 +32,11 @@ class SalesRow(Struct, frozen=True, rename="camel"):
 
     orders: Annotated[int, Meta(description="How many orders were delivered.")]
     amount: Annotated[
-        int,
-        Meta(
-            description="The sum of their amounts; an order without an amount adds nothing.",
-            extra_json_schema={"format": "int64"},
-        ),
+        int, Meta(description="The sum of their amounts; an order without an amount adds nothing.")
     ]
     returns: Annotated[int, Meta(description="How many orders were returned.")]
     refunded: Annotated[
-        int,
-        Meta(
-            description="The sum of their refunds. `amount` minus it is what the shop took.",
-            extra_json_schema={"format": "int64"},
-        ),
+        int, Meta(description="The sum of their refunds. `amount` minus it is what the shop took.")
     ]
     currency: Currency
     day: Annotated[date, Meta(description="The day. Only by day.")] | UnsetType = UNSET

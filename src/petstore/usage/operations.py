@@ -13,6 +13,7 @@ from petstore.domain.fields import open_list
 from petstore.domain.plans import PLANS
 from petstore.interface.operation import BASE, Call, Context, Operation, Result, Services, Success
 from petstore.interface.pages import PageQuery, page_result
+from petstore.interface.resource import Resource
 from petstore.keys.model import SCOPES, Caller
 from petstore.keys.store import found, select_key
 from petstore.limits.database import StoredRateLimits
@@ -200,58 +201,41 @@ _USAGE = {
     "scopes": ["pets:read", "pets:write", "orders:read", "orders:write"],
 }
 
+_RESOURCE = Resource(
+    *(Usage, "/usage", "Keys", "the usage of a key", "keys:admin", "keys:admin", _USAGE),
+    no_store=True,
+)
+
 OPERATIONS = (
-    Operation(
-        id="listDeprecations",
-        method="GET",
-        path="/deprecations",
-        tag="Keys",
-        summary="List calls of deprecated operations",
-        description=(
-            "Returns a page of the deprecated operations that keys of this environment called in"
-            " the last 30 days (UTC), sorted by key, with the last call of each."
-        ),
-        handler=_list_deprecations,
-        scope="keys:admin",
-        no_store=True,
-        query=PageQuery,
-        success=Success(
+    _RESOURCE.row(
+        *("listDeprecations", "GET", "/deprecations", "List calls of deprecated operations"),
+        "Returns a page of the deprecated operations that keys of this environment called in"
+        " the last 30 days (UTC), sorted by key, with the last call of each.",
+        _list_deprecations,
+        Success(
             200,
             "A page of deprecated operations in use.",
             list[KeyDeprecatedUse],
             [_DEPRECATED_USE | {"keyId": 4, "keyName": "Till 2"}],
         ),
+        query=PageQuery,
     ),
-    Operation(
-        id="getUsage",
-        method="GET",
-        path="/usage",
+    _RESOURCE.row(
+        *("getUsage", "GET", "/usage", "Get the usage of your key"),
+        "Returns the plan and the scopes of your key, both windows, its ban if there is one,"
+        " its requests on each of the last 30 days (UTC), the deprecated operations that it"
+        " called on these days, and the requests that a limit refused in the last 7 days. The"
+        " request costs nothing, and works even at a limit.",
+        *(_get, Success(200, "The usage of the key.", Usage, _USAGE)),
         tag="Usage",
-        summary="Get the usage of your key",
-        description=(
-            "Returns the plan and the scopes of your key, both windows, its ban if there is one,"
-            " its requests on each of the last 30 days (UTC), the deprecated operations that it"
-            " called on these days, and the requests that a limit refused in the last 7 days. The"
-            " request costs nothing, and works even at a limit."
-        ),
-        handler=_get,
         scope=None,
         charged=False,
         tagged=False,
-        no_store=True,
-        success=Success(200, "The usage of the key.", Usage, _USAGE),
     ),
-    Operation(
-        id="getKeyUsage",
-        method="GET",
-        path="/keys/{keyId}/usage",
-        tag="Keys",
-        summary="Get the usage of a key",
-        description="Returns the usage of any key, as `getUsage` does for the key of the request.",
-        handler=_get_of_key,
-        scope="keys:admin",
+    _RESOURCE.row(
+        *("getKeyUsage", "GET", "/keys/{keyId}/usage", "Get the usage of a key"),
+        "Returns the usage of any key, as `getUsage` does for the key of the request.",
+        *(_get_of_key, Success(200, "The usage of the key.", Usage, _USAGE)),
         tagged=False,
-        no_store=True,
-        success=Success(200, "The usage of the key.", Usage, _USAGE),
     ),
 )

@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from typing import NamedTuple, TypeAlias
@@ -73,22 +74,16 @@ class Rules(NamedTuple):
     chance: Callable[[], float] = lambda: secrets.randbelow(1001) / 1000
 
 
+@dataclass(eq=False)
 class Deliverer:
-    def __init__(
-        self,
-        store: Store,
-        sender: Sender,
-        secrets_of: Secrets,
-        clock: Clock,
-        note_attempt: NoteAttempt,
-        rules: Rules,
-    ) -> None:
-        self.store = store
-        self.sender = sender
-        self.secrets_of = secrets_of
-        self.clock = clock
-        self.note_attempt = note_attempt
-        self.rules = rules
+    store: Store
+    sender: Sender
+    secrets_of: Secrets
+    clock: Clock
+    note_attempt: NoteAttempt
+    rules: Rules
+
+    def __post_init__(self) -> None:
         self.attempts: set[asyncio.Task[None]] = set()
         self._owner = secrets.token_hex(8)
         # What arrives during a write is in the next one: an outcome to save, or one to let wait.

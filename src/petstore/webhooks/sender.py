@@ -5,6 +5,7 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import ip_address
 from threading import Thread
@@ -72,29 +73,22 @@ def _resolve(host: str, found: asyncio.Future[list[Address]]) -> None:
         found.get_loop().call_soon_threadsafe(settle, found, outcome)
 
 
+@dataclass
 class Sender:
     """Sends requests to public addresses, and to those in ``networks``."""
 
-    def __init__(
-        self,
-        resolve: Resolve,
-        networks: Collection[Network],
-        user_agent: str,
-        tls: ssl.SSLContext | None = None,
-        seconds: float = _TOTAL_SECONDS,
-    ) -> None:
-        self._resolve = resolve
-        self._networks = networks
-        self._user_agent = user_agent
-        self._tls = tls
-        self._seconds = seconds
+    resolve: Resolve
+    networks: Collection[Network]
+    user_agent: str
+    tls: ssl.SSLContext | None = None
+    seconds: float = _TOTAL_SECONDS
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> EndpointResponse:
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(self.seconds):
                 return await self._post(url, headers, body)
         except TimeoutError:
-            msg = f"no response within {self._seconds} seconds"
+            msg = f"no response within {self.seconds} seconds"
         except ssl.SSLCertVerificationError as error:
             msg = f"no secure connection (TLS): {error.verify_message}"
         except ssl.SSLError as error:
@@ -112,7 +106,7 @@ class Sender:
         host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
         fields = {
             "host": parts.netloc,
-            "user-agent": self._user_agent,
+            "user-agent": self.user_agent,
             "content-type": "application/json",
             "content-length": str(len(body)),
             "connection": "close",
@@ -137,12 +131,12 @@ class Sender:
         tls: dict[str, Any] = {}
         if scheme == "https":
             # The certificates of all authorities take some memory, and not every shop has webhooks.
-            self._tls = self._tls or ssl.create_default_context()
-            tls = {"ssl": self._tls, "server_hostname": host}
+            self.tls = self.tls or ssl.create_default_context()
+            tls = {"ssl": self.tls, "server_hostname": host}
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
-                addresses = list(await self._resolve(host))
-                check_target(scheme, port, addresses, self._networks)
+                addresses = list(await self.resolve(host))
+                check_target(scheme, port, addresses, self.networks)
                 for left, address in zip(range(len(addresses), 0, -1), addresses, strict=True):
                     try:
                         async with asyncio.timeout(_CONNECT_SECONDS / left):

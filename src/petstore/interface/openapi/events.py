@@ -107,6 +107,10 @@ def _delivery(kind: EventType) -> dict[str, Any]:
     }
 
 
+def _moved(status: str, at: str, **others: Any) -> dict[str, Any]:
+    return {"status": status, f"{status}At": at, **others}
+
+
 _EARLIER = {
     "order.cancelled": "order.approved",
     "order.delivered": "order.approved",
@@ -116,27 +120,11 @@ _BANNED_UNTIL = "2026-11-21T10:10:00Z"
 _CHANGES: dict[str, dict[str, Any]] = {
     "pet.updated": {"status": "pending"},
     "order.updated": {"shipDate": "2026-12-23T10:00:00Z"},
-    "order.approved": {
-        "status": "approved",
-        "approvedAt": "2026-11-21T10:06:00.120000Z",
-        "reservedUntil": UNSET,
-    },
-    "order.delivered": {
-        "status": "delivered",
-        "complete": True,
-        "deliveredAt": "2026-11-21T10:07:00.120000Z",
-    },
-    "order.returned": {
-        "status": "returned",
-        "returnedAt": "2026-11-28T10:07:00.120000Z",
-        "refund": 24900,
-    },
-    "order.cancelled": {"status": "cancelled", "cancelledAt": "2026-11-21T10:07:00.120000Z"},
-    "order.lapsed": {
-        "status": "cancelled",
-        "cancelledAt": "2026-11-22T10:05:00.120000Z",
-        "reservedUntil": UNSET,
-    },
+    "order.approved": _moved("approved", "2026-11-21T10:06:00.120000Z", reservedUntil=UNSET),
+    "order.delivered": _moved("delivered", "2026-11-21T10:07:00.120000Z", complete=True),
+    "order.returned": _moved("returned", "2026-11-28T10:07:00.120000Z", refund=24900),
+    "order.cancelled": _moved("cancelled", "2026-11-21T10:07:00.120000Z"),
+    "order.lapsed": _moved("cancelled", "2026-11-22T10:05:00.120000Z", reservedUntil=UNSET),
     "category.updated": {"name": "Small ferrets"},
     "key.updated": {"plan": "business", "perMinute": 1000, "perDay": 100000},
     "key.rotated": {"tokenEnds": "9aKc"},
