@@ -30,89 +30,82 @@ from petstore.keys.model import Caller
 
 LATEST = "latest"
 _MAX_SEARCHES = 10
+_A_CURSOR = f"the cursor of a Link header, unchanged, or {LATEST}"
 _NUMBER = "[1-9][0-9]{0,18}"
-_ACTOR = "key or person, then a slash and an id, such as person/2, or operator or service"
-_RESOURCE = f"{', '.join(KINDS[:-1])} or {KINDS[-1]}, then a slash and an id, such as pet/17"
+_AN_ACTOR = "key or person, then a slash and an id, such as person/2, or operator or service"
+_A_RESOURCE = f"{', '.join(KINDS[:-1])} or {KINDS[-1]}, then a slash and an id, such as pet/17"
+
+
+_Types = Annotated[
+    list[EventType],
+    Meta(max_length=100, description="Filters by type; may be repeated, up to 100 times."),
+]
+_Resource = Annotated[
+    str,
+    Meta(
+        pattern=rf"^(?:{'|'.join(KINDS)})/{_NUMBER}$",
+        max_length=28,
+        description="Only events of this resource, such as `pet/17`: its history.",
+        examples=["pet/7"],
+        extra={"expected": _A_RESOURCE},
+    ),
+]
+_Actor = Annotated[
+    str,
+    Meta(
+        pattern=rf"^(?:operator|service|(?:key|person)/{_NUMBER})$",
+        max_length=26,
+        description="Only events that this actor caused, such as `person/2` or `service`.",
+        examples=["key/3"],
+        extra={"expected": _AN_ACTOR},
+    ),
+]
+_Order = Annotated[
+    Literal["sequence", "-sequence"],
+    Meta(
+        description=(
+            "The order: `sequence` (the default), or `-sequence` for the newest first, which goes"
+            " neither with `wait` nor with `cursor=latest`."
+        )
+    ),
+]
+_Cursor = Annotated[
+    str,
+    Meta(
+        pattern=rf"^(?:{LATEST}|{IN_FEED.pattern})$",
+        # The pattern's end alone would let a line break pass.
+        max_length=IN_FEED.max_length,
+        description=(
+            "Where to continue, from the `Link` header of the previous page. `latest` starts after"
+            " the newest event. Without a cursor, the feed starts with the oldest event that is"
+            " kept."
+        ),
+        examples=[LATEST],
+        extra={"expected": _A_CURSOR},
+    ),
+]
+_Wait = Annotated[
+    int,
+    Meta(
+        ge=0,
+        le=25,
+        description=(
+            "How many seconds to wait for an event if there is none (long poll). The response"
+            " comes as soon as there is an event. However long it takes, it counts as one request."
+        ),
+        extra={"expected": "an integer from 0 to 25, in plain digits"},
+    ),
+]
 
 
 class ListEventsQuery(Struct, frozen=True):
     limit: Annotated[int, limit_of("events")] = 20
-    type: (
-        Annotated[
-            list[EventType],
-            Meta(
-                max_length=100,
-                description="Filters by type; may be repeated, up to 100 times.",
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-    resource: (
-        Annotated[
-            str,
-            Meta(
-                pattern=rf"^(?:{'|'.join(KINDS)})/{_NUMBER}$",
-                max_length=28,
-                description="Only events of this resource, such as `pet/17`: its history.",
-                examples=["pet/7"],
-                extra={"expected": _RESOURCE},
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-    actor: (
-        Annotated[
-            str,
-            Meta(
-                pattern=rf"^(?:operator|service|(?:key|person)/{_NUMBER})$",
-                max_length=26,
-                description="Only events that this actor caused, such as `person/2` or `service`.",
-                examples=["key/3"],
-                extra={"expected": _ACTOR},
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-    sort: Annotated[
-        Literal["sequence", "-sequence"],
-        Meta(
-            description=(
-                "The order: `sequence` (the default), or `-sequence` for the newest first, which"
-                " goes neither with `wait` nor with `cursor=latest`."
-            ),
-        ),
-    ] = "sequence"
-    cursor: (
-        Annotated[
-            str,
-            Meta(
-                pattern=rf"^(?:{LATEST}|{IN_FEED.pattern})$",
-                # The pattern's end alone would let a line break pass.
-                max_length=IN_FEED.max_length,
-                description=(
-                    "Where to continue, from the `Link` header of the previous page. `latest`"
-                    " starts after the newest event. Without a cursor, the feed starts with the"
-                    " oldest event that is kept."
-                ),
-                examples=[LATEST],
-                extra={"expected": f"the cursor of a Link header, unchanged, or {LATEST}"},
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-    wait: Annotated[
-        int,
-        Meta(
-            ge=0,
-            le=25,
-            description=(
-                "How many seconds to wait for an event if there is none (long poll). The response"
-                " comes as soon as there is an event. However long it takes, it counts as one"
-                " request."
-            ),
-            extra={"expected": "an integer from 0 to 25, in plain digits"},
-        ),
-    ] = 0
+    type: _Types | UnsetType = UNSET
+    resource: _Resource | UnsetType = UNSET
+    actor: _Actor | UnsetType = UNSET
+    sort: _Order = "sequence"
+    cursor: _Cursor | UnsetType = UNSET
+    wait: _Wait = 0
 
 
 async def _list(context: Context, call: Call[None, ListEventsQuery]) -> Result[list[Event]]:
@@ -156,12 +149,12 @@ async def _position(query: ListEventsQuery, store: Reader) -> Position | None:
     try:
         return IN_FEED.decode(query.cursor)
     except ValueError:
-        msg = f"cursor: expected the cursor of a Link header, unchanged, or {LATEST}"
+        msg = f"cursor: expected {_A_CURSOR}"
         raise InvalidParameter(msg) from None
 
 
 def _wanted(query: ListEventsQuery, caller: Caller) -> EventFilter:
-    for name, expected in (("resource", _RESOURCE), ("actor", _ACTOR)):
+    for name, expected in (("resource", _A_RESOURCE), ("actor", _AN_ACTOR)):
         number = (getattr(query, name) or "").partition("/")[2]
         if number and not 0 < (integer_in(number) or 0) <= INT64_MAX:
             msg = f"{name}: expected {expected}"

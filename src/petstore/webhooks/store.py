@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from petstore.clock import SECOND, Milliseconds, utc_second
 from petstore.databases.contract import Reader, Row, Statement, Unit, found, placeholder_list
 from petstore.databases.pages import Page, read_page
+from petstore.domain.fields import given_fields
 from petstore.errors import NotOwner, TooManyWebhooks, WebhookDisabled
 from petstore.events.model import EventType, NewEvent, readable_types
 from petstore.events.store import Change
@@ -158,18 +159,14 @@ def require_own(webhook: Webhook, caller: Caller | None) -> None:
 def change_webhook(change: Change, webhook_id: int, patch: WebhookPatch) -> Unit[Webhook]:
     """Enabled again, it resumes from now. An event says that an administrator has disabled it."""
     webhook = yield from _locked(change, webhook_id, only_disables=patch == _DISABLE)
-    enabled = webhook.enabled if patch.enabled is UNSET else patch.enabled
-    changed = replace(
-        webhook,
-        url=webhook.url if patch.url is UNSET else patch.url,
-        types=webhook.types if patch.types is UNSET else in_order(patch.types),
-        description=webhook.description if patch.description is UNSET else patch.description,
-        enabled=enabled,
-        disabled_reason=None if enabled else webhook.disabled_reason,
-        failing_since=None if enabled and not webhook.enabled else webhook.failing_since,
-    )
+    given = given_fields(patch)
+    if patch.types is not UNSET:
+        given["types"] = in_order(patch.types)
+    changed = replace(webhook, **given)
     if changed == webhook:
         return webhook
+    if changed.enabled and not webhook.enabled:
+        changed = replace(changed, disabled_reason=None, failing_since=None)
     yield Statement(
         "UPDATE webhooks SET url = ?2, types = ?3, description = ?4, enabled = ?5,"
         " disabled_reason = ?6,"
