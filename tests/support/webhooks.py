@@ -15,7 +15,7 @@ from petstore.events.model import EventType
 from petstore.events.store import publish_all, publish_first
 from petstore.keys.model import SCOPES, Caller
 from petstore.periodic_tasks import PeriodicTask, background
-from petstore.webhooks.deliverer import Deliverer, Rules
+from petstore.webhooks.deliverer import Deliverer
 from petstore.webhooks.model import DeliveryState
 from petstore.webhooks.sender import Resolver, Sender
 from petstore.webhooks.store import LeasedWebhook
@@ -138,15 +138,10 @@ async def delivering(
 ) -> AsyncIterator[Deliverer]:
     """Deliver what is in ``store`` until the block ends; an attempt takes up to ``seconds``."""
     sender = Sender(Resolver(), _NETWORKS, "petstore/test", seconds=seconds)
-    quick = Rules(
-        "production",
-        poll_seconds=0.005,
-        refresh_seconds=0.01,
-        stop_seconds=0,
-        chance=lambda: 0.5,
-    )
-    quick = quick._replace(**rules)
-    deliverer = Deliverer(store, sender, secrets_of, clock, (watcher or Watched()).attempted, quick)
+    quick = {"poll_seconds": 0.005, "refresh_seconds": 0.01, "stop_seconds": 0}
+    note = (watcher or Watched()).attempted
+    deliverer = Deliverer(store, sender, secrets_of, clock, note, "production", **(quick | rules))
+    deliverer.chance = lambda: 0.5
     publish = PeriodicTask(partial(publish_first, store), 0.005, "nothing published")
     async with background(publish), deliverer.running():
         yield deliverer

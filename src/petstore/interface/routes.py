@@ -153,7 +153,6 @@ _EXPOSED = (
     b" X-Request-Id, X-Total-Count, Deprecation, Sunset, WWW-Authenticate"
 )
 _VARY = b"vary: Origin"
-_ACCEPT_PATCH = f"accept-patch: {ACCEPT_PATCH}".encode("ascii")
 
 
 def is_preflight(request: Request, allowed: Collection[str]) -> bool:
@@ -169,8 +168,7 @@ def preflight_response(request: Request, methods: list[str]) -> Response:
     wanted = request.fields.get(_REQUESTED)
     headers = [] if wanted is None else [_ALLOWED + wanted]
     allow = f"access-control-allow-methods: {', '.join(methods)}".encode("ascii")
-    patches = [_ACCEPT_PATCH] if "PATCH" in methods else []
-    return Response(204, b"", [allow, *patches, *headers, _MAX_AGE])
+    return Response(204, b"", [allow, *headers, _MAX_AGE])
 
 
 def cross_origin_headers(request: Request, allowed: Collection[str]) -> Headers:

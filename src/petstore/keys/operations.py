@@ -167,11 +167,10 @@ _RESOURCE = Resource(
 )
 
 OPERATIONS = (
-    _RESOURCE.row(
-        *("listKeys", "GET", "/keys", "List keys"),
+    _RESOURCE.list(
+        *(_list, ListKeysQuery),
         "Returns a page of the keys of this environment, by ascending `id`.",
-        *(_list, Success(200, "A page of keys.", list[Key], [_KEY])),
-        query=ListKeysQuery,
+        cached=False,
     ),
     _RESOURCE.row(
         *("createKey", "POST", "/keys", "Create a key"),

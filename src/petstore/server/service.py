@@ -31,7 +31,7 @@ from petstore.periodic_tasks import background
 from petstore.server.listeners import http_server, inherited_listener, listen
 from petstore.server.supervisor import ENDS_SERVICE, READY, Link, Supervisor, Work
 from petstore.settings import Settings, is_postgres, sqlite_path
-from petstore.webhooks.deliverer import Deliverer, NoteAttempt, Rules
+from petstore.webhooks.deliverer import Deliverer, NoteAttempt
 from petstore.webhooks.sender import Resolver, Sender
 from petstore.webhooks.signing import webhook_secrets
 from petstore.webhooks.store import LeasedWebhook
@@ -224,12 +224,16 @@ async def deliver(
         version, ends_at = webhook.secret_version, webhook.previous_secret_ends_at
         return webhook_secrets(secret.read(), webhook.id, version, ends_at, system_clock())
 
-    rules = Rules(
+    deliverer = Deliverer(
+        store,
+        Sender(Resolver(), settings.webhook_networks, f"petstore/{__version__}"),
+        secrets_of,
+        system_clock,
+        note_attempt,
         settings.environment,
         poll_seconds=_POSTGRES_POLL_SECONDS if on_postgres else _SQLITE_POLL_SECONDS,
         stop_seconds=min(_STOP_SECONDS, settings.shutdown_timeout - 1),
     )
-    sender = Sender(Resolver(), settings.webhook_networks, f"petstore/{__version__}")
     async with AsyncExitStack() as opened:
         opened.callback(open_log(settings).close)
         await store.open()
@@ -241,7 +245,6 @@ async def deliver(
         if registry is not None:
             await opened.enter_async_context(registry.running())
         tune_garbage_collector()
-        deliverer = Deliverer(store, sender, secrets_of, system_clock, note_attempt, rules)
         async with deliverer.running():
             report_ready()
             await stop.wait()

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -64,24 +64,20 @@ _LOG = logging.getLogger(__name__)
 _encode = msgspec.json.Encoder().encode
 
 
-class Rules(NamedTuple):
-    """It looks for changes to webhooks every ``refresh_seconds``. ``chance`` is from 0 to 1."""
-
-    environment: Environment
-    poll_seconds: float = 0.05
-    refresh_seconds: float = 0.5
-    stop_seconds: float = 5
-    chance: Callable[[], float] = lambda: secrets.randbelow(1001) / 1000
-
-
 @dataclass(eq=False)
 class Deliverer:
+    """It looks for changes to webhooks every ``refresh_seconds``. ``chance`` is from 0 to 1."""
+
     store: Store
     sender: Sender
     secrets_of: Secrets
     clock: Clock
     note_attempt: NoteAttempt
-    rules: Rules
+    environment: Environment
+    poll_seconds: float = 0.05
+    refresh_seconds: float = 0.5
+    stop_seconds: float = 5
+    chance: Callable[[], float] = lambda: secrets.randbelow(1001) / 1000
 
     def __post_init__(self) -> None:
         self.attempts: set[asyncio.Task[None]] = set()
@@ -94,10 +90,8 @@ class Deliverer:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        poll = self.rules.poll_seconds
-        refresh = PeriodicTask(
-            self._refresh, self.rules.refresh_seconds, "webhooks not read", at_start=True
-        )
+        poll, failure = self.poll_seconds, "webhooks not read"
+        refresh = PeriodicTask(self._refresh, self.refresh_seconds, failure, at_start=True)
         follow = PeriodicTask(self._follow, poll, "no deliveries of new events made")
         recover = PeriodicTask(self._recover, poll, "nothing recovered for webhooks")
         try:
@@ -106,7 +100,7 @@ class Deliverer:
         finally:
             self._keep([])
             if self.attempts:
-                _, unfinished = await asyncio.wait(self.attempts, timeout=self.rules.stop_seconds)
+                _, unfinished = await asyncio.wait(self.attempts, timeout=self.stop_seconds)
                 for task in unfinished:
                     task.cancel()
                 await asyncio.gather(*unfinished, return_exceptions=True)
@@ -120,7 +114,7 @@ class Deliverer:
 
     async def _refresh(self) -> None:
         now = self.clock()
-        active = await active_webhooks(self.store, self.rules.environment, now)
+        active = await active_webhooks(self.store, self.environment, now)
         own, ending = set(), []
         for webhook in active:
             until = webhook.leased_until or 0
@@ -284,7 +278,7 @@ class _Queue:
         outcome = Outcome(delivery, "succeeded", at, now, error=error)
         if error is not None:
             is_gone = response is not None and response.status == HTTPStatus.GONE
-            due_at = next_attempt(delivery.attempts + 1, now, deliverer.rules.chance())
+            due_at = next_attempt(delivery.attempts + 1, now, deliverer.chance())
             if is_gone or due_at is None:
                 outcome = outcome._replace(state="failed")
             else:

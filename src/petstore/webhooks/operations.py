@@ -190,12 +190,11 @@ _RESOURCE = Resource(
 )
 
 OPERATIONS = (
-    _RESOURCE.row(
-        *("listWebhooks", "GET", "/webhooks", "List webhooks"),
+    _RESOURCE.list(
+        *(_list, ListWebhooksQuery),
         "Returns a page of the webhooks of your key, by ascending `id`. With the scope"
         " `keys:admin` it lists all webhooks.",
-        *(_list, Success(200, "A page of webhooks.", list[Webhook], [_WEBHOOK])),
-        query=ListWebhooksQuery,
+        cached=False,
     ),
     _RESOURCE.row(
         *("createWebhook", "POST", "/webhooks", "Create a webhook"),
