@@ -79,6 +79,7 @@ def _text(longest: int, pattern: str, description: str, expected: str) -> Meta:
 
 
 Time = Annotated[datetime, Meta(tz=True)]
+TimeText = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 
 Moment = Annotated[
     datetime, Meta(tz=True, extra={"expected": "a date and time as in 2026-12-24T10:00:00Z"})

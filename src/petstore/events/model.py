@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args
 from msgspec import UNSET, Meta, Struct, UnsetType, convert, field, to_builtins
 
 from petstore.domain.cursors import CursorForm, base64_bytes, base64_text
-from petstore.domain.fields import INT64_MAX, open_list
+from petstore.domain.fields import INT64_MAX, TimeText, open_list
 from petstore.keys.model import Caller, Environment, Scope
 
 ResourceEventType: TypeAlias = Literal[
@@ -74,6 +74,9 @@ def kind_of(event_type: str) -> str:
 KINDS = tuple(dict.fromkeys(map(kind_of, EVENT_TYPES)))
 
 
+_Object = Annotated[Any, Meta(extra_json_schema={"type": "object"})]
+
+
 class Actor(Struct, frozen=True):
     """Who caused an event. The operator and the service have no id."""
 
@@ -106,11 +109,7 @@ class Event(Struct, frozen=True, kw_only=True):
     id: Annotated[str, Meta(description="Unique, and the same in the feed and in every delivery.")]
     type: Annotated[str, Meta(description=open_list(EVENT_TYPES, "types"))]
     timestamp: Annotated[
-        str,
-        Meta(
-            description="When it happened (RFC 3339, to the millisecond).",
-            extra_json_schema={"format": "date-time"},
-        ),
+        TimeText, Meta(description="When it happened (RFC 3339, to the millisecond).")
     ]
     resource: Annotated[str, Meta(description="The resource of the event, such as `pet/7`.")]
     sequence: Annotated[
@@ -122,23 +121,19 @@ class Event(Struct, frozen=True, kw_only=True):
         ),
     ]
     data: Annotated[
-        Any,
+        _Object,
         Meta(
             description=(
                 "The resource after the change, or before it was deleted, or what concerns a key."
                 " The `type` says which."
-            ),
-            extra_json_schema={"type": "object"},
+            )
         ),
     ]
     previous: (
         Annotated[
-            Any,
+            _Object,
             Meta(
-                description=(
-                    "The old values of the fields that changed; null for an absent field."
-                ),
-                extra_json_schema={"type": "object"},
+                description="The old values of the fields that changed; null for an absent field."
             ),
         ]
         | UnsetType

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.clock import DAY, HOUR, MINUTE, SECOND, Milliseconds, milliseconds
-from petstore.domain.fields import Id, Int64, Moment, Time, printable_text
+from petstore.domain.fields import Id, Int64, Moment, Time, TimeText, printable_text
 from petstore.errors import ForbiddenAddress, InvalidWebhookUrl
 from petstore.events.model import EVENT_TYPES, EventType, readable_types
 from petstore.keys.model import Scope
@@ -96,7 +96,6 @@ Types = Annotated[
 _ABOUT = "What it is for. 1 to 255 printable characters, not only white space."
 Description = Annotated[str, printable_text(255, _ABOUT)]
 _Enabled = Annotated[bool, Meta(description="Whether the webhook is enabled.")]
-_Moment = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 
 
 class WebhookCreate(Struct, frozen=True):
@@ -191,12 +190,12 @@ class Delivery(Struct, frozen=True, rename="camel"):
         Meta(description="`pending` until the event is accepted or no attempt will follow."),
     ]
     attempts: Annotated[int, Meta(ge=0, description="The number of attempts.")]
-    created_at: Annotated[_Moment, Meta(description="When it was created.")]
+    created_at: Annotated[TimeText, Meta(description="When it was created.")]
     last_attempt_at: Annotated[
-        _Moment | None, Meta(description="When it was last attempted; null if never.")
+        TimeText | None, Meta(description="When it was last attempted; null if never.")
     ]
     next_attempt_at: Annotated[
-        _Moment | None,
+        TimeText | None,
         Meta(description="The earliest time of the next attempt; null unless pending."),
     ]
     response_status: Annotated[
