@@ -162,7 +162,7 @@ async def _bound(
 def _range(
     column: str, number: int, start: str, end: str = "", rest: str = "", *, descending: bool = False
 ) -> str:
-    """``column`` is that of an index, if any; ``end`` is an operator and a position."""
+    """``column`` is of an index, if any; ``end`` is an operator and a position."""
     rest = " AND ".join(filter(None, (rest, "key_id < 0" if column == "key_id" else "")))
     beyond, order = ("<", " DESC") if descending else (">", "")
     conditions = [f"{column} = ?{number}"] if column else []

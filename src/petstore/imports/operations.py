@@ -362,6 +362,7 @@ OPERATIONS = (
         media_types=MEDIA_TYPES,
         body_example="name,category,status\nBella,Dogs,available\n",
         errors=(TooManyImports,),
+        tagged=True,
     ),
     _RESOURCE.row(
         *("getImport", "GET", "/imports/{importId}", "Get an import"),
@@ -392,6 +393,7 @@ OPERATIONS = (
         in_turn=True,
         waits=True,
         errors=(ImportClosed,),
+        tagged=True,
     ),
     _RESOURCE.row(
         *("undoImport", "POST", "/imports/{importId}/undo", "Undo an import"),
@@ -405,6 +407,7 @@ OPERATIONS = (
         in_turn=True,
         waits=True,
         errors=(ImportClosed,),
+        tagged=True,
     ),
     _RESOURCE.row(
         "getImportRefused",

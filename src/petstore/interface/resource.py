@@ -62,7 +62,7 @@ class Resource(NamedTuple):
         return self.row(
             *(f"create{self.kind.__name__}", "POST", self.path, f"Add {self.noun}", description),
             *(create, Success(201, shown, self.kind, self.example)),
-            **{"body": body, **others},
+            **{"body": body, "tagged": True, **others},
         )
 
     def get(
@@ -135,6 +135,7 @@ class Resource(NamedTuple):
             "scope": self.reads if method == "GET" else self.writes,
             "shows_orders": self.shows_orders,
             "no_store": self.no_store,
+            "tagged": method != "POST",  # what acts on a resource responds with no version of it
         }
         return Operation(**{**row, **others})
 

@@ -178,7 +178,6 @@ OPERATIONS = (
         " of pets and orders. The `token` is shown only once. Your key cannot give a scope, a"
         " higher limit, a longer life or a network that it does not have itself.",
         *(_create, Success(201, "The key and its token.", KeyWithToken, _ISSUED)),
-        tagged=False,
         body=KeyCreate,
         body_example={"name": "Till 2", "plan": "pro"},
         errors=(BeyondOwnRights, SecretAlreadyShown),
@@ -210,7 +209,6 @@ OPERATIONS = (
         "Issues a new token for the same key. Usage, limits and bans carry over. The old"
         " token stays valid for `graceSeconds`. The new token is shown only once.",
         *(_rotate, Success(200, "The key and its new token.", KeyWithToken, _ISSUED)),
-        tagged=False,
         body=Rotation,
         body_example={"graceSeconds": 3600},
         body_required=False,
@@ -224,7 +222,6 @@ OPERATIONS = (
         " token is shown only once.",
         *(_rotate_own, Success(200, "Your key and its new token.", KeyWithToken, _ISSUED)),
         scope=None,
-        tagged=False,
         body=Rotation,
         body_example={"graceSeconds": 3600},
         body_required=False,
@@ -234,6 +231,5 @@ OPERATIONS = (
         *("unbanKey", "POST", "/keys/{keyId}/unban", "Lift the ban of a key"),
         "Lifts the ban of a key, and forgets how often it was banned before.",
         *(_unban, Success(204, "The key is not banned.")),
-        tagged=False,
     ),
 )

@@ -101,7 +101,6 @@ OPERATIONS = (
         " scope that it does not have itself. If it expires or has networks, it cannot give"
         " any.",
         *(_create, Success(201, "The person and the invitation.", PersonWithInvitation, _INVITED)),
-        tagged=False,
         body=PersonCreate,
         body_example=_NEW,
         errors=(BeyondOwnRights, LoginTaken, SecretAlreadyShown),
@@ -127,7 +126,6 @@ OPERATIONS = (
         " ones end. The link is shown only once. The current password works until the link"
         " is used. Your key cannot invite a person with rights that it does not have itself.",
         *(_invite, Success(200, "The person and the invitation.", PersonWithInvitation, _INVITED)),
-        tagged=False,
         errors=(BeyondOwnRights, PersonDisabled, SecretAlreadyShown),
     ),
 )

@@ -167,7 +167,6 @@ OPERATIONS = (
         body=list[NewPet],
         body_example=[_NEW, _OSKAR],
         in_turn=True,
-        tagged=False,
         errors=(UnknownCategory,),
     ),
     _RESOURCE.get(

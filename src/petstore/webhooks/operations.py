@@ -202,7 +202,6 @@ OPERATIONS = (
         " `secret`, which is shown only once. A webhook belongs to your key: it gets the"
         " events that the key may read, and ends with the key. A key has up to 16 webhooks.",
         *(_create, Success(201, "The webhook and its secret.", WebhookWithSecret, _ISSUED)),
-        tagged=False,
         body=WebhookCreate,
         body_example={"url": "https://shop.example/hooks", "types": ["order.placed"]},
         errors=(*(InvalidWebhookUrl, TooManyWebhooks, WebhooksNotConfigured, SecretAlreadyShown),),
@@ -232,7 +231,6 @@ OPERATIONS = (
         "Gives a webhook a new secret, which is shown only once. For `graceSeconds`"
         " deliveries are signed with the old secret too.",
         *(_rotate, Success(200, "The webhook and its new secret.", WebhookWithSecret, _ISSUED)),
-        tagged=False,
         body=SecretRotation,
         body_example={"graceSeconds": 3600},
         body_required=False,
@@ -243,7 +241,6 @@ OPERATIONS = (
         "Sends an event `webhook.test` to this webhook only, whatever its types. Its"
         " deliveries show the outcome.",
         *(_test, Success(202, "The event will be sent.", WebhookTest, _TEST)),
-        tagged=False,
         errors=(WebhookDisabled, NotOwner),
     ),
     _RESOURCE.row(
@@ -262,7 +259,6 @@ OPERATIONS = (
         " that sends it: a new one, or the pending one of this event, whose next attempt is"
         " then made now. The id of the event stays the same.",
         *(_retry, Success(202, "The event will be sent.", Delivery, _RETRY)),
-        tagged=False,
         errors=(WebhookDisabled, EventNotKept, NotOwner),
     ),
     _RESOURCE.row(
@@ -271,7 +267,6 @@ OPERATIONS = (
         " this webhook. Their ids stay the same. This happens in the background, in the order"
         " of the feed; while 1,000 deliveries are pending it waits.",
         *(_recover, Success(202, "The events will be sent.", Webhook, _WEBHOOK)),
-        tagged=False,
         body=Recovery,
         body_example={"since": "2026-11-21T10:00:00Z"},
         errors=(WebhookDisabled, NotOwner),
