@@ -28,11 +28,6 @@ class _Waiter(Struct, eq=False):
     wanted: EventFilter
     woken: asyncio.Future[bool]
 
-    @property
-    def subject(self) -> str:
-        """The resource or else the actor whose events are wanted, empty if they may be any."""
-        return self.wanted.resource or _by(self.wanted.actor)
-
 
 class Feed:
     """Watches the feed while a client waits, with one query each ``seconds`` for all of them."""
@@ -114,18 +109,18 @@ class Feed:
         for sequence, kind, key_id, resource, actor in rows:
             for subject in ("", resource, _by(actor)):
                 newest.setdefault(subject, {})[kind, key_id] = sequence
-        await self._wake_all(
-            [
-                waiter
-                for waiter in self._waiters
-                if any(
-                    sequence > waiter.after
-                    and kind in waiter.wanted.types
-                    and key_id in (None, *waiter.wanted.key_ids)
-                    for (kind, key_id), sequence in newest.get(waiter.subject, {}).items()
-                )
-            ]
-        )
+        served = []
+        for waiter in self._waiters:
+            wanted = waiter.wanted
+            found = newest.get(wanted.resource or _by(wanted.actor), {})
+            if any(
+                sequence > waiter.after
+                and kind in wanted.types
+                and key_id in (None, *wanted.key_ids)
+                for (kind, key_id), sequence in found.items()
+            ):
+                served.append(waiter)
+        await self._wake_all(served)
 
     async def _wake_all(self, waiters: Sequence[_Waiter]) -> None:
         for start in range(0, len(waiters), _WOKEN_AT_ONCE):

@@ -30,12 +30,13 @@ class EventFilter(NamedTuple):
         )
 
     @property
-    def indexed(self) -> tuple[str, Value] | None:
+    def indexed(self) -> tuple[str, Value]:
+        """A column with an index and its value, or no column for the feed itself."""
         if self.resource:
             return "resource", self.resource
         if self.actor:
             return "actor", self.actor
-        return ("key_id", self.key_ids[1]) if self.is_kept_long else None
+        return ("key_id", self.key_ids[1]) if self.is_kept_long else ("", None)
 
 
 class FeedPage(NamedTuple):
@@ -60,10 +61,9 @@ async def read_events(
         select = "SELECT coalesce((SELECT sequence FROM feed_start), 1)"
         ((start,),) = await store.read(Statement(select, name="select_start_of_feed"))
         first = start - 1
-    index = wanted.indexed
     beyond = first + _SEARCHED_AT_ONCE  # the feed has no gaps
-    if index is not None:
-        beyond = await _bound(store, index, first, newest_first=False)
+    if wanted.indexed[0]:
+        beyond = await _bound(store, wanted, first, newest_first=False)
     end = await last_position(store, beyond)
     found = await _read(store, wanted, first, end.sequence, limit)
     if after is not None:  # asked last: the first events may just be deleted
@@ -84,7 +84,7 @@ async def _read_newest(
         # What was deleted since has nothing before it that is left.
         if is_other or last > (await last_position(store, LAST_ID)).sequence:
             raise _expired()
-    low = await _bound(store, wanted.indexed, last, newest_first=True)
+    low = await _bound(store, wanted, last, newest_first=True)
     found = await _read(store, wanted, low, last, limit, newest_first=True)
     if len(found) > limit:
         return FeedPage(found[:limit], _behind(found[limit - 1]), is_last=False)
@@ -120,16 +120,14 @@ async def _read(
     *,
     newest_first: bool = False,
 ) -> list[Event]:
-    index, kinds = wanted.indexed, tuple(wanted.types)
+    (column, value), kinds = wanted.indexed, tuple(wanted.types)
     values: list[Value] = [first, last, limit + 1, *wanted.key_ids]
-    if index is not None:
-        values.append(index[1])
+    values += [value] if column else []
     is_by = bool(wanted.resource and wanted.actor)
-    if is_by:
-        values.append(wanted.actor)
+    values += [wanted.actor] if is_by else []
     types = placeholder_list(len(values) + 1, kinds)
-    sql = _select("" if index is None else index[0], types, is_by, newest_first)
-    name = "select_events" if index is None else "select_indexed_events"
+    sql = _select(column, types, is_by, newest_first)
+    name = "select_indexed_events" if column else "select_events"
     rows = await store.read(Statement(sql, (*values, *kinds), name=name))
     return [event_of(row) for row in rows]
 
@@ -147,11 +145,10 @@ def _select(column: str, types: str, is_by: bool, newest_first: bool) -> str:  #
     )
 
 
-async def _bound(
-    store: Reader, index: tuple[str, Value] | None, start: int, *, newest_first: bool
-) -> int:
+async def _bound(store: Reader, wanted: EventFilter, start: int, *, newest_first: bool) -> int:
     """Return the last event that one search reads, else the end or the start of the feed."""
-    column, values = ("", [start]) if index is None else (index[0], [start, index[1]])
+    column, value = wanted.indexed
+    values = [start, value] if column else [start]
     found = _range(column, 2, "?1", descending=newest_first)
     nth = f"SELECT sequence FROM events {found} LIMIT 1 OFFSET {_SEARCHED_AT_ONCE - 1}"  # noqa: S608
     end = 0 if newest_first else LAST_ID

@@ -129,10 +129,6 @@ class Caller(KeyFields[Milliseconds], frozen=True, kw_only=True, dict=True):
         """Its name in events, such as ``person/2``."""
         return f"{self.kind}/{self.id}" if self.id else self.kind
 
-    @property
-    def label(self) -> str:
-        return self.actor.replace("/", " ")
-
     @cached_property
     def limits(self) -> Limits:
         return limits_of(self.plan, self.per_minute, self.per_day)

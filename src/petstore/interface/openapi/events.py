@@ -69,12 +69,7 @@ def _snapshot(resource: Schema) -> Schema:
 _SIGNED = "`v1,` and the HMAC-SHA256 of `id.timestamp.body` in base64; more may follow a space."
 _UNIX = {"type": "integer", "format": "int64"}
 _HEADERS = [
-    (
-        "webhook-id",
-        "The `id` of the event, the same at each attempt.",
-        TEXT,
-        "evt_5f1c3c6a9a3d2b3f",
-    ),
+    ("webhook-id", "The `id` of the event, the same at each attempt.", TEXT, "evt_5f1c3c6a9a3d"),
     ("webhook-timestamp", "When it was sent, in Unix seconds.", _UNIX, 1795255500),
     ("webhook-signature", _SIGNED, TEXT, "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="),
 ]
