@@ -86,10 +86,11 @@ Url = Annotated[
         extra_json_schema={"format": "uri", "pattern": "^https?://"},
     ),
 ]
+_ABOUT_TYPES = "The types of events to send; empty means all that its key can read."
 Types = Annotated[
     frozenset[EventType],
     Meta(
-        description="The types of events to send; empty means all that its key can read.",
+        description=_ABOUT_TYPES,
         extra={"expected": f"a list of any of {', '.join(map(repr, EVENT_TYPES))}"},
     ),
 ]
@@ -127,10 +128,7 @@ class Webhook(Struct, frozen=True, rename="camel"):
 
     id: Id
     url: Annotated[str, Meta(description="Where its events are sent.")]
-    types: Annotated[
-        list[str],
-        Meta(description="The types of events to send; empty means all that its key can read."),
-    ]
+    types: Annotated[list[str], Meta(description=_ABOUT_TYPES)]
     description: Annotated[str, Meta(description="A description of the webhook.")] | None
     enabled: _Enabled
     disabled_reason: Annotated[
