@@ -234,19 +234,17 @@ class SettingsCommand(click.Command):
     """A command with options for settings: its help has a section for each kind of them."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        records = {
-            parameter.name: record
-            for parameter in self.get_params(ctx)
-            if (record := parameter.get_help_record(ctx))
-        }
-        sections = {
-            title: [records.pop(name) for name in names if name in records]
-            for title, names in SECTIONS.items()
-        }
-        for title, rows in ({"Options": [*records.values()]} | sections).items():
-            if rows:
-                with formatter.section(title):
-                    formatter.write_dl(rows)
+        title_of, title = {}, "Options"
+        for setting in fields(Settings):
+            title = title_of[setting.name] = SECTIONS.get(setting.name, title)
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for parameter in self.get_params(ctx):
+            if record := parameter.get_help_record(ctx):
+                title = title_of.get(str(parameter.name), "Options")
+                sections.setdefault(title, []).append(record)
+        for title, rows in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
 
 def settings_options(*names: str, **texts: str) -> Callable[[Command], Command]:
