@@ -173,9 +173,6 @@ class Settings:
         le=36_500,
     )
     event_days: int = _setting(30, "How many days events are kept.", ge=7, le=3650)
-    admin_event_days: int = _setting(
-        730, "How many days events about keys and people are kept, if longer.", ge=7, le=3650
-    )
     webhook_network: tuple[str, ...] = _setting(
         (),
         "A private network to which webhooks may deliver, by http too and at any port, such as"
