@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from click.testing import Result
 from standardwebhooks import Webhook
@@ -112,8 +113,8 @@ def test_an_event_is_forwarded_like_a_webhook_delivery_whatever_became_of_the_la
     ],
 )
 def test_a_misbehaving_receiver_does_not_stop_it(reaction: bytes | None, outcome: str) -> None:
-    with odd_service(reaction) as receiver:
-        assert forward(receiver.url, bytes(32), EVENT, 0.05) == outcome
+    with odd_service(reaction) as receiver, httpx2.Client(timeout=0.05) as client:
+        assert forward(client, receiver.url, bytes(32), EVENT) == outcome
 
 
 @contextmanager

@@ -24,11 +24,14 @@ from petstore.clock import SECOND, system_clock
 from petstore.webhooks.signing import secret_of_text, secret_text, signed_headers
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
+    import httpx2
+
     from petstore_client import PetstoreError
     from petstore_client.models import EventType
 
 _URL = re.compile(r"https?://[^\s/?#@]+([/?][^\s#]*)?", re.IGNORECASE)
 _SECRET_BYTES = 32
+_SECONDS = 10  # in which a receiver responds
 _MAX_TEXT = 100
 _EXPIRED = (
     "the next events are no longer kept, or an older backup was restored: start again to listen"
@@ -36,7 +39,7 @@ _EXPIRED = (
 )
 
 
-def forward(url: str, secret: bytes, event: Mapping[str, Any], seconds: float = 10) -> str:
+def forward(client: "httpx2.Client", url: str, secret: bytes, event: Mapping[str, Any]) -> str:
     """Send an event as a webhook does; return the status of the response, or why there is none."""
     import httpx2
 
@@ -47,13 +50,10 @@ def forward(url: str, secret: bytes, event: Mapping[str, Any], seconds: float = 
         **signed_headers(event["id"], system_clock() // SECOND, body, [secret]),
     }
     try:
-        with (
-            httpx2.Client(timeout=seconds, trust_env=False) as client,
-            client.stream("POST", url, content=body, headers=headers) as response,
-        ):
+        with client.stream("POST", url, content=body, headers=headers) as response:
             return f"{response.status_code} {response.reason_phrase}".rstrip()
     except httpx2.TimeoutException:
-        return f"no response within {seconds} s"
+        return f"no response within {client.timeout.read:g} s"
     except httpx2.TransportError as error:
         return str(error)
 
@@ -137,11 +137,16 @@ def listen(
 
     It waits for a service that restarts, and for limits, and neither misses nor repeats an event.
     """
+    import httpx2
+
     from petstore_client.errors import CursorExpired
 
     cursor = None if from_start else "latest"
     absence = OutageNotice()
-    with client_of(service, absence.wait) as client:
+    with (
+        client_of(service, absence.wait) as client,
+        httpx2.Client(timeout=_SECONDS, trust_env=False) as sender,
+    ):
         if receiver_url is not None and secret is None:
             secret = token_bytes(_SECRET_BYTES)
             click.echo(f"Webhook signing secret: {secret_text(secret)}", err=True)
@@ -154,7 +159,7 @@ def listen(
                 for event in page.response.json():
                     click.echo(json.dumps(event) if as_json else printable(_line(event)))
                     if receiver_url is not None and secret is not None:
-                        outcome = forward(receiver_url, secret, event)
+                        outcome = forward(sender, receiver_url, secret, event)
                         click.echo(printable(f"  receiver: {outcome}"), err=True)
         except CursorExpired:
             raise CommandFailure(_EXPIRED, ExitStatus.NOT_FOUND) from None
