@@ -22,6 +22,8 @@ from petstore.errors import NotFound, Unavailable
 
 Value: TypeAlias = int | str | bytes | None
 Row: TypeAlias = tuple[Any, ...]
+OnProgress: TypeAlias = Callable[[int, int], object]
+"""Takes how much of a database is copied and checked, and of how much."""
 S = TypeVar("S")
 T = TypeVar("T")
 

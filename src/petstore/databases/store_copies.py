@@ -1,25 +1,22 @@
 """Copy a whole store from a SQLite file to PostgreSQL, and check that all of it arrived."""
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TypeAlias, get_args
+from typing import NamedTuple, get_args
 
 import apsw
 import msgspec
 
 from petstore.clock import SECOND
-from petstore.databases.contract import Row, as_unavailable
+from petstore.databases.contract import OnProgress, Row, as_unavailable
 from petstore.databases.postgres_connection import ERRORS, Connection, connect
 from petstore.databases.schema import TABLES
 from petstore.databases.sqlite_connection import connected
 from petstore.errors import Conflict, InternalError
 from petstore.pets.model import PetStatus
-
-OnProgress: TypeAlias = Callable[[int, int], object]
-"""Takes the steps done, and all steps. Each row is copied, and then checked."""
 
 COPIED = tuple(table for table in TABLES if table.is_copied)
 

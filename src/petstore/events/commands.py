@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Any
 
@@ -61,15 +61,13 @@ def forward(client: "httpx2.Client", url: str, secret: bytes, event: Mapping[str
 class OutageNotice:
     """Waits while the service is away, and prints so: once, until it is back."""
 
-    def __init__(self, sleep: Callable[[float], object] = time.sleep) -> None:
-        self._sleep = sleep
-        self._is_known = False
+    _is_known = False
 
     def wait(self, seconds: float, error: "PetstoreError | None") -> None:
         if not self._is_known:
             click.echo(f"{reason_of(error)}; waiting for the service", err=True)
         self._is_known = True
-        self._sleep(seconds)
+        time.sleep(seconds)
 
     def end(self) -> None:
         if self._is_known:
