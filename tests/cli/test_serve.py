@@ -222,11 +222,10 @@ def test_an_address_of_another_machine_is_refused(command: Command, port: str, h
     assert words.startswith(f"cannot listen on {host} port {port}: ")
 
 
-@pytest.mark.parametrize("verb", ["serve", "deliver"])
-def test_a_store_whose_secret_file_is_lost_is_refused(command: Command, verb: str) -> None:
+def test_a_deliverer_whose_secret_file_is_lost_is_refused(command: Command) -> None:
     command.make_webhook()
     secret = command.database.with_name("petstore.db.secret")
-    words = command.fail(verb, status=2)
+    words = command.fail("deliver", status=2)
     assert words.startswith(
         f"--secret-file: {secret} is missing, and webhooks in {command.database} were signed"
         " with it: put it back. If it is lost, "

@@ -258,6 +258,10 @@ async def test_the_feed_lag_is_the_age_of_the_oldest_unpublished_event(
                 clock.advance(seconds)
             await eventually(is_late)
         await eventually(is_on_time)
+        samples = await service.metrics()
+    most = Settings().database_connections
+    assert 0 <= samples["petstore_pool_connections_in_use"] <= most
+    assert samples["petstore_pool_connections_max"] == most
 
 
 # Deliveries
