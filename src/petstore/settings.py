@@ -1,7 +1,7 @@
 """Every setting of the service, one field each: an option and an environment variable."""
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -20,6 +20,8 @@ _LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 T = TypeVar("T")
 
 _POSTGRES_SCHEMES = ("postgresql://", "postgres://")
+# No other process sees :memory:. Surrogates stand for bytes that are not UTF-8.
+_SQLITE = re.compile(r"sqlite:///(?!:memory:\Z)[^\0\ud800-\udfff]+")
 _HTTP = re.compile(r"https?://[^/?#\s]")
 _CURRENCY = re.compile("[A-Z]{3}")
 # Up to the last @: a password may have characters that should have been percent-encoded, and on
@@ -320,7 +322,7 @@ class Settings:
     def check(self) -> None:
         check_database(self.database)
         if self.redis:
-            _check_url(redis_url, self.redis)
+            redis_url(self.redis)
         self._check_addresses()
         _require(
             self.drain_timeout <= self.shutdown_timeout - 2,
@@ -367,13 +369,6 @@ def _require(condition: object, message: str) -> None:
         raise SettingError(message)
 
 
-def _check_url(check: Callable[[str], str], url: str) -> None:
-    try:
-        check(url)
-    except ValueError as error:
-        raise SettingError(str(error)) from None
-
-
 def _networks(name: str, networks: Iterable[str]) -> tuple[IPv4Network | IPv6Network, ...]:
     try:
         return tuple(ip_network(network) for network in networks)
@@ -406,27 +401,18 @@ def is_postgres(database: str) -> bool:
 
 def check_database(database: str) -> None:
     if is_postgres(database):
-        _check_url(postgres_url, database)
+        postgres_url(database)
     else:
         sqlite_path(database)
 
 
 def sqlite_path(database: str) -> Path:
-    scheme, separator, path = database.partition(":///")
-    # In SQLite, :memory: is a database that no other process sees.
     _require(
-        scheme == "sqlite" and separator and path not in ("", ":memory:") and _is_utf_8(path),
+        _SQLITE.fullmatch(database),
         "database: expected sqlite:///relative.db, sqlite:////absolute.db"
         " or postgresql://user@host/name",
     )
-    return Path(path)
-
-
-def _is_utf_8(path: str) -> bool:
-    try:
-        return b"\0" not in path.encode()
-    except UnicodeEncodeError:  # bytes of another encoding
-        return False
+    return Path(database.removeprefix("sqlite:///"))
 
 
 def postgres_url(url: str) -> str:
@@ -436,7 +422,7 @@ def postgres_url(url: str) -> str:
 
 def redis_url(url: str) -> str:
     if not _matches(_REDIS, url):
-        raise ValueError(_REDIS_EXPECTED)
+        raise SettingError(_REDIS_EXPECTED)
     taken = _REDISS_TAKEN if url.startswith("rediss:") else _REDIS_TAKEN
     return _with_known_options(url, taken, _REDIS_DROPPED, _REDIS_EXPECTED)
 
@@ -446,16 +432,16 @@ def _with_known_options(
 ) -> str:
     address, _, query = url.partition("?")
     if "@" in query and "@" not in address:  # the password has the first ?
-        raise ValueError(expected)
+        raise SettingError(expected)
     kept = []
     for option in query.split("&") if query else ():
         name, equals, _ = option.partition("=")
         if not equals:
-            raise ValueError(expected)
+            raise SettingError(expected)
         if unquote(name) in taken:
             kept.append(option)
         elif unquote(name) not in dropped:
             setting = expected.partition(":")[0]
             msg = f"{setting}: unknown option {name!r} in the URL; expected {', '.join(taken)}"
-            raise ValueError(msg)
+            raise SettingError(msg)
     return f"{address}?{'&'.join(kept)}" if kept else address
