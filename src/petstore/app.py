@@ -52,8 +52,6 @@ def create_app(
 ) -> Application:
     addresses, docs = Addresses(settings.public_url), Documentation()
     services = create_services(settings, store, limiter, clock, secret_file_of(settings))
-    for observer in observers:
-        observer.services(services)
     bodies, health = BodyReader(settings.max_body_bytes, settings.body_timeout), HealthPages(store)
     return Application(
         services=services,
@@ -150,7 +148,7 @@ async def _running(
             await opened.enter_async_context(watched_files(services.store))
         await opened.enter_async_context(background(*tasks))
         for observer in observers:
-            await opened.enter_async_context(observer.running())
+            await opened.enter_async_context(observer.running(services))
         yield
 
 

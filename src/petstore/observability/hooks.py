@@ -33,9 +33,7 @@ class Observer(Protocol):
 
     def database(self, store: Store) -> StoreObserver: ...
 
-    def services(self, services: Services) -> None: ...
-
-    def running(self) -> AbstractAsyncContextManager[None]:
+    def running(self, services: Services) -> AbstractAsyncContextManager[None]:
         """Report until the block ends. The database is open."""
 
 

@@ -4,6 +4,7 @@ import math
 import resource
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from shutil import disk_usage
 from time import perf_counter
@@ -48,7 +49,6 @@ class Metrics:
         self._settings = settings
         self._requests = registry.samples(metrics.REQUESTS)
         self._seconds = registry.samples(metrics.SECONDS)
-        self.running = registry.running
 
     def requested(self, request: Request) -> None:
         """Do nothing: the line of the request has its time."""
@@ -73,7 +73,7 @@ class Metrics:
             registry.report(metrics.POOL_SIZE, lambda: server.connections)
         return _StoreMetrics(registry)
 
-    def services(self, services: Services) -> None:
+    def running(self, services: Services) -> AbstractAsyncContextManager[None]:
         registry, store, clock = self._registry, services.store, services.clock
         registry.report(metrics.LONG_POLLS, lambda: services.feed.waiting)
         report_limiter(registry, services.limiter)
@@ -89,6 +89,7 @@ class Metrics:
         if is_postgres(self._settings.database):
             task = PeriodicTask(measure_lag, _FEED_LAG_SECONDS, "lag of the feed not measured")
             registry.periodic_tasks.append(task)
+        return registry.running()
 
 
 def report_limiter(registry: Registry, limiter: RateLimiter) -> None:
