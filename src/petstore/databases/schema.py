@@ -72,7 +72,7 @@ TABLES = (
     # With each import, all its rows are deleted.
     Table("imports", ("id",), "touched_at", IMPORTS_KEPT, at_once=1),
     Table("import_batches", ("import_id", "first")),
-    # The inventory follows from the pets.
+    # PostgreSQL keeps them in another form.
     Table("inventory", ("status",), is_copied=False),
     Table("category_inventory", ("category_id",), is_copied=False),
     Table("events_outbox", ("position",), is_copied=False),
