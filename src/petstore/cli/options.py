@@ -213,8 +213,6 @@ def database_url(value: str) -> str:
     return value
 
 
-_DATABASES = "sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/name."
-
 database_option = click.option(
     "--database",
     cls=SecretOption,
@@ -223,7 +221,9 @@ database_option = click.option(
     metavar="URL",
     default=Settings.database,
     show_default=True,
-    help=f"The database: {_DATABASES}",
+    help=(
+        "The database: sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/name."
+    ),
 )
 
 
