@@ -167,8 +167,6 @@ def duration(
 
 def duration_text(seconds: int) -> str:
     """Return a number of seconds in the largest unit that divides it, such as 1d."""
-    if seconds == LONGEST_LIFE // SECOND:
-        return "100 years"
     return next(f"{seconds // each}{unit}" for unit, each in _UNITS.items() if not seconds % each)
 
 
