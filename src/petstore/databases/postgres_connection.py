@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import asyncpg  # type: ignore[import-untyped]
 
 from petstore.clock import Milliseconds
-from petstore.databases.contract import Duplicate, unavailable
+from petstore.databases.contract import unavailable
 from petstore.errors import Unavailable, UnusableDatabase
 from petstore.settings import POSTGRES_EXPECTED, postgres_url
 
@@ -29,7 +29,7 @@ CONNECTION_ERRORS = (
 )
 """Errors after which nothing can use the connection."""
 
-ERRORS = (*CONNECTION_ERRORS, asyncpg.PostgresError, Duplicate)
+ERRORS = (*CONNECTION_ERRORS, asyncpg.PostgresError)
 """Every error of the server, the network and the driver."""
 
 _POOLED = "pgbouncer=true"
