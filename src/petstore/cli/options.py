@@ -75,15 +75,7 @@ def refuse_mistyped(ctx: click.Context, command: click.Command) -> None:
 
 
 class Integer(click.IntRange):
-    """An integer within a range, in plain digits."""
-
-    name = "integer"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        number = integer_in(value) if isinstance(value, str) else value  # a default
-        if number is None:
-            self.fail(f"{value!r} is not a valid integer.", param, ctx)
-        return super().convert(number, param, ctx)
+    name = "integer"  # in messages; click would call it an integer range
 
 
 class Amount(Integer):
