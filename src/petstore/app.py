@@ -15,7 +15,7 @@ from petstore.backends import (
 from petstore.clock import Clock, system_clock
 from petstore.console.console import Console
 from petstore.databases.contract import Store
-from petstore.databases.schema import RetentionDays, pruning
+from petstore.databases.schema import pruning
 from petstore.events.store import publishing
 from petstore.interface.application import Application, HttpRules, Pages, RequestHooks
 from petstore.interface.bodies import BodyReader
@@ -52,8 +52,6 @@ def create_app(
 ) -> Application:
     addresses, docs = Addresses(settings.public_url), Documentation()
     services = create_services(settings, store, limiter, clock, secret_file_of(settings))
-    for observer in observers:
-        observer.services(services)
     bodies, health = BodyReader(settings.max_body_bytes, settings.body_timeout), HealthPages(store)
     return Application(
         services=services,
@@ -113,10 +111,6 @@ def periodic_tasks_of(
 ) -> list[PeriodicTask]:
     store, clock = services.store, services.clock
     save_seconds = settings.limits_save_seconds
-    days: RetentionDays = {
-        "event_days": settings.event_days,
-        "admin_event_days": max(settings.event_days, settings.admin_event_days),
-    }
     return [
         *([publishing(store)] if is_postgres(settings.database) else []),
         # Reservations that lapsed during a stop are free before the first request.
@@ -131,7 +125,7 @@ def periodic_tasks_of(
         services.keys.periodic_task(settings.key_refresh_seconds),
         bodies.periodic_task,
         KeyNotices(store, clock, services.deprecated).periodic_task,
-        pruning(store, clock, days),
+        pruning(store, clock, settings.event_days),
         forgetting(store, clock, settings.buyer_days),
     ]
 
@@ -154,7 +148,7 @@ async def _running(
             await opened.enter_async_context(watched_files(services.store))
         await opened.enter_async_context(background(*tasks))
         for observer in observers:
-            await opened.enter_async_context(observer.running())
+            await opened.enter_async_context(observer.running(services))
         yield
 
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from petstore.clock import SECOND, Clock, Milliseconds
-from petstore.databases.contract import Statement, Store, T
+from petstore.databases.contract import Store, T
 from petstore.databases.private_files import SecretFile, obstacle
 from petstore.databases.sqlite import SqliteStore, file_has_webhooks
 from petstore.errors import LostFiles, UnusableDatabase
@@ -29,8 +29,6 @@ from petstore.usage.operations import deprecated_operations
 
 COMMAND_TIMEOUT: Milliseconds = 10 * SECOND
 """How long a command waits for a database that others use."""
-
-_HAS_TABLES = Statement("SELECT to_regclass('petstore_schema') IS NOT NULL", name="has_tables")
 
 
 def database_of(settings: Settings, observers: Observers = ()) -> Store:
@@ -55,22 +53,22 @@ def migrate(database: str) -> None:
 def in_store(database: str, action: Callable[[Store], Awaitable[T]]) -> T:
     """Return the result of ``action`` on the store at ``database``, which is brought up to date."""
     migrate(database)
-    return asyncio.run(_in_opened(database, action))
-
-
-async def _in_opened(database: str, action: Callable[[Store], Awaitable[T]]) -> T:
     store = store_at(database, COMMAND_TIMEOUT)
-    await store.open()
-    try:
-        return await action(store)
-    finally:
-        await store.close()
+
+    async def run() -> T:
+        await store.open()
+        try:
+            return await action(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(run())
 
 
 def require_store(database: str, hint: str = "") -> None:
     """Refuse a database without a store: its address is probably mistyped."""
     if is_postgres(database):
-        ((exists,),) = asyncio.run(_in_opened(database, lambda store: store.read(_HAS_TABLES)))
+        exists = store_at(database, COMMAND_TIMEOUT).schema().version > 0
         place = "in that database"
     else:
         path = sqlite_path(database)

@@ -1,7 +1,7 @@
 """Every setting of the service, one field each: an option and an environment variable."""
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -20,6 +20,8 @@ _LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 T = TypeVar("T")
 
 _POSTGRES_SCHEMES = ("postgresql://", "postgres://")
+# No other process sees :memory:. Surrogates stand for bytes that are not UTF-8.
+_SQLITE = re.compile(r"sqlite:///(?!:memory:\Z)[^\0\ud800-\udfff]+")
 _HTTP = re.compile(r"https?://[^/?#\s]")
 _CURRENCY = re.compile("[A-Z]{3}")
 # Up to the last @: a password may have characters that should have been percent-encoded, and on
@@ -73,34 +75,16 @@ _REDIS = re.compile(
 
 
 SECTIONS = {
-    "Where it listens": (
-        *("host", "port", "metrics_port", "public_url", "other_environment_url"),
-        *("trusted_proxy", "allowed_origin"),
-    ),
-    "Store": (
-        *("database", "redis", "database_connections", "database_timeout"),
-        *("environment", "strict_categories", "reservation_minutes"),
-        *("currency", "time_zone", "buyer_days", "event_days", "admin_event_days"),
-    ),
-    "Webhooks": ("webhook_network", "secret_file", "no_deliveries"),
-    "Processes": ("workers", "shutdown_timeout", "drain_timeout"),
-    "Logs and traces": (*("log_format", "log_level", "omit_addresses", "trace_endpoint"),),
-    "Limits of requests": (
-        *(
-            "anonymous_per_minute",
-            "max_tracked_addresses",
-            "usage_per_minute",
-            "console_per_minute",
-        ),
-        *("key_refresh_seconds", "limits_save_seconds"),
-    ),
-    "Bans": (*("ban_strikes", "ban_grace_seconds", "ban_seconds"),),
-    "Connections and messages": (
-        *("max_connections", "connections_per_address", "buffer_bytes"),
-        *("header_timeout", "body_timeout", "max_body_bytes"),
-    ),
+    "host": "Where it listens",
+    "database": "Store",
+    "webhook_network": "Webhooks",
+    "workers": "Processes",
+    "log_format": "Logs and traces",
+    "anonymous_per_minute": "Limits of requests",
+    "ban_strikes": "Bans",
+    "max_connections": "Connections and messages",
 }
-"""The settings by kind: the sections of the help of their options."""
+"""The sections of the settings in the help, each by its first setting."""
 
 
 class SettingError(ValueError):
@@ -132,30 +116,9 @@ class Settings:
         "127.0.0.1", "The address to listen on, unless systemd passes a listening socket."
     )
     port: int = _setting(8000, "The port to listen on.", ge=1, le=65535)
-    database: str = _setting(
-        "sqlite:///petstore.db",
-        "sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/name.",
-        secret=True,
+    metrics_port: int = _setting(
+        0, "The port of /metrics for Prometheus; 0 disables it.", ge=0, le=65535
     )
-    redis: str = _setting(
-        "",
-        "Redis or Valkey, where processes share limits: redis://host:6379 or rediss://….",
-        secret=True,
-    )
-    database_connections: int = _setting(
-        10, "The maximum number of connections of each process to PostgreSQL.", ge=1, le=1000
-    )
-    environment: Environment = _setting(
-        "production", "Which keys are valid: production (ps_live_…) or staging (ps_test_…)."
-    )
-    workers: int = _setting(
-        1, "The number of processes that serve requests. More than one needs --redis.", ge=1, le=256
-    )
-    log_format: _LogFormat = _setting("auto", "text, json, or auto: text on a terminal, else json.")
-    log_level: _LogLevel = _setting(
-        "info", "The lowest level to log: debug, info, warning or error. Requests are info."
-    )
-    omit_addresses: bool = _flag("Leave the addresses of clients out of the request log.")
     public_url: str = _setting(
         "",
         "The URL that clients use for this service, without /v1, such as https://api.example.com."
@@ -172,17 +135,28 @@ class Settings:
     allowed_origin: tuple[str, ...] = _setting(
         (), "An origin whose pages may call the service, or * for any. May be repeated."
     )
-    webhook_network: tuple[str, ...] = _setting(
-        (),
-        "A private network to which webhooks may deliver, by http too and at any port, such as"
-        " 10.0.0.0/8. May be repeated.",
+    database: str = _setting(
+        "sqlite:///petstore.db",
+        "sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/name.",
+        secret=True,
     )
-    secret_file: str = _setting(
+    redis: str = _setting(
         "",
-        "The file with the master secret of all webhooks. Default: with SQLite, the database's"
-        " name with .secret at its end; with PostgreSQL none, and webhooks are disabled.",
+        "Redis or Valkey, where processes share limits: redis://host:6379 or rediss://….",
+        secret=True,
     )
-    no_deliveries: bool = _flag("Do not deliver events to webhooks; petstore deliver can do it.")
+    database_connections: int = _setting(
+        10, "The maximum number of connections of each process to PostgreSQL.", ge=1, le=1000
+    )
+    database_timeout: float = _setting(
+        1.5,
+        "The maximum time of a read or a change in the database; after that the response is 503.",
+        ge=0.1,
+        le=3600,
+    )
+    environment: Environment = _setting(
+        "production", "Which keys are valid: production (ps_live_…) or staging (ps_test_…)."
+    )
     strict_categories: bool = _flag("Accept only pets of registered categories.")
     reservation_minutes: int = _setting(
         1440,
@@ -201,8 +175,42 @@ class Settings:
         le=36_500,
     )
     event_days: int = _setting(30, "How many days events are kept.", ge=7, le=3650)
-    admin_event_days: int = _setting(
-        730, "How many days events about keys and people are kept, if longer.", ge=7, le=3650
+    webhook_network: tuple[str, ...] = _setting(
+        (),
+        "A private network to which webhooks may deliver, by http too and at any port, such as"
+        " 10.0.0.0/8. May be repeated.",
+    )
+    secret_file: str = _setting(
+        "",
+        "The file with the master secret of all webhooks. Default: with SQLite, the database's"
+        " name with .secret at its end; with PostgreSQL none, and webhooks are disabled.",
+    )
+    no_deliveries: bool = _flag("Do not deliver events to webhooks; petstore deliver can do it.")
+    workers: int = _setting(
+        1, "The number of processes that serve requests. More than one needs --redis.", ge=1, le=256
+    )
+    shutdown_timeout: int = _setting(
+        10,
+        "The maximum time of a stop. One second before its end, unfinished requests are cut off.",
+        ge=2,
+        le=3600,
+    )
+    drain_timeout: float = _setting(
+        0,
+        "How long the service keeps serving after a stop signal, with 503 at /readyz and a closed"
+        " connection after each response, so that a load balancer sends clients elsewhere.",
+        ge=0,
+        le=3600,
+    )
+    log_format: _LogFormat = _setting("auto", "text, json, or auto: text on a terminal, else json.")
+    log_level: _LogLevel = _setting(
+        "info", "The lowest level to log: debug, info, warning or error. Requests are info."
+    )
+    omit_addresses: bool = _flag("Leave the addresses of clients out of the request log.")
+    trace_endpoint: str = _setting(
+        "",
+        "Where to send traces (OTLP over HTTP), such as http://collector:4318/v1/traces.",
+        secret=True,
     )
     anonymous_per_minute: int = _setting(
         300, "Requests a minute from one address without a valid key.", ge=1, le=2**31 - 2
@@ -222,6 +230,15 @@ class Settings:
         ge=1,
         le=2**31 - 2,
     )
+    key_refresh_seconds: float = _setting(
+        0.25, "How often each process checks for changes to keys.", ge=0.01, le=60
+    )
+    limits_save_seconds: float = _setting(
+        0.5,
+        "How often counts are saved; a crash loses the counts since the last save.",
+        ge=0.01,
+        le=60,
+    )
     ban_strikes: int = _setting(
         20,
         "The number of strikes for a ban; of a key with more than three times as many requests a"
@@ -237,32 +254,6 @@ class Settings:
         "The length of the first ban; each further ban is twice as long, up to a day.",
         ge=1,
         le=86400,
-    )
-    max_body_bytes: int = _setting(
-        65536, "The maximum size of a body; a batch may be eight times as large.", ge=1024, le=2**30
-    )
-    body_timeout: float = _setting(
-        10, "The time for a body to arrive; after that the response is 408.", ge=0.1, le=3600
-    )
-    header_timeout: float = _setting(
-        10,
-        "A connection is closed if it sends no complete head, or reads nothing of a response, for"
-        " this long.",
-        ge=0.1,
-        le=3600,
-    )
-    shutdown_timeout: int = _setting(
-        10,
-        "The maximum time of a stop. One second before its end, unfinished requests are cut off.",
-        ge=2,
-        le=3600,
-    )
-    drain_timeout: float = _setting(
-        0,
-        "How long the service keeps serving after a stop signal, with 503 at /readyz and a closed"
-        " connection after each response, so that a load balancer sends clients elsewhere.",
-        ge=0,
-        le=3600,
     )
     max_connections: int = _setting(
         20_000, "The maximum number of connections to each process.", ge=1, le=1_000_000
@@ -281,28 +272,18 @@ class Settings:
         ge=1024 * 1024,
         le=2**40,
     )
-    metrics_port: int = _setting(
-        0, "The port of /metrics for Prometheus; 0 disables it.", ge=0, le=65535
-    )
-    trace_endpoint: str = _setting(
-        "",
-        "Where to send traces (OTLP over HTTP), such as http://collector:4318/v1/traces.",
-        secret=True,
-    )
-    database_timeout: float = _setting(
-        1.5,
-        "The maximum time of a read or a change in the database; after that the response is 503.",
+    header_timeout: float = _setting(
+        10,
+        "A connection is closed if it sends no complete head, or reads nothing of a response, for"
+        " this long.",
         ge=0.1,
         le=3600,
     )
-    key_refresh_seconds: float = _setting(
-        0.25, "How often each process checks for changes to keys.", ge=0.01, le=60
+    body_timeout: float = _setting(
+        10, "The time for a body to arrive; after that the response is 408.", ge=0.1, le=3600
     )
-    limits_save_seconds: float = _setting(
-        0.5,
-        "How often counts are saved; a crash loses the counts since the last save.",
-        ge=0.01,
-        le=60,
+    max_body_bytes: int = _setting(
+        65536, "The maximum size of a body; a batch may be eight times as large.", ge=1024, le=2**30
     )
 
     @property
@@ -341,7 +322,7 @@ class Settings:
     def check(self) -> None:
         check_database(self.database)
         if self.redis:
-            _check_url(redis_url, self.redis)
+            redis_url(self.redis)
         self._check_addresses()
         _require(
             self.drain_timeout <= self.shutdown_timeout - 2,
@@ -388,13 +369,6 @@ def _require(condition: object, message: str) -> None:
         raise SettingError(message)
 
 
-def _check_url(check: Callable[[str], str], url: str) -> None:
-    try:
-        check(url)
-    except ValueError as error:
-        raise SettingError(str(error)) from None
-
-
 def _networks(name: str, networks: Iterable[str]) -> tuple[IPv4Network | IPv6Network, ...]:
     try:
         return tuple(ip_network(network) for network in networks)
@@ -427,27 +401,18 @@ def is_postgres(database: str) -> bool:
 
 def check_database(database: str) -> None:
     if is_postgres(database):
-        _check_url(postgres_url, database)
+        postgres_url(database)
     else:
         sqlite_path(database)
 
 
 def sqlite_path(database: str) -> Path:
-    scheme, separator, path = database.partition(":///")
-    # In SQLite, :memory: is a database that no other process sees.
     _require(
-        scheme == "sqlite" and separator and path not in ("", ":memory:") and _is_utf_8(path),
+        _SQLITE.fullmatch(database),
         "database: expected sqlite:///relative.db, sqlite:////absolute.db"
         " or postgresql://user@host/name",
     )
-    return Path(path)
-
-
-def _is_utf_8(path: str) -> bool:
-    try:
-        return b"\0" not in path.encode()
-    except UnicodeEncodeError:  # bytes of another encoding
-        return False
+    return Path(database.removeprefix("sqlite:///"))
 
 
 def postgres_url(url: str) -> str:
@@ -457,7 +422,7 @@ def postgres_url(url: str) -> str:
 
 def redis_url(url: str) -> str:
     if not _matches(_REDIS, url):
-        raise ValueError(_REDIS_EXPECTED)
+        raise SettingError(_REDIS_EXPECTED)
     taken = _REDISS_TAKEN if url.startswith("rediss:") else _REDIS_TAKEN
     return _with_known_options(url, taken, _REDIS_DROPPED, _REDIS_EXPECTED)
 
@@ -467,16 +432,16 @@ def _with_known_options(
 ) -> str:
     address, _, query = url.partition("?")
     if "@" in query and "@" not in address:  # the password has the first ?
-        raise ValueError(expected)
+        raise SettingError(expected)
     kept = []
     for option in query.split("&") if query else ():
         name, equals, _ = option.partition("=")
         if not equals:
-            raise ValueError(expected)
+            raise SettingError(expected)
         if unquote(name) in taken:
             kept.append(option)
         elif unquote(name) not in dropped:
             setting = expected.partition(":")[0]
             msg = f"{setting}: unknown option {name!r} in the URL; expected {', '.join(taken)}"
-            raise ValueError(msg)
+            raise SettingError(msg)
     return f"{address}?{'&'.join(kept)}" if kept else address

@@ -168,11 +168,6 @@ def replaced_by(content: bytes) -> Callable[[Path], object]:
         ("backup", of_another_program, "it contains no petstore store"),
         ("restore", replaced_by(b""), "it contains no petstore store"),
         ("restore", replaced_by(b"name,categoryId\nRex,1\n" * 100), "file is not a database"),
-        (
-            "backup",
-            changed_by("DROP INDEX open_orders"),
-            f"version {VERSION}: index open_orders is missing",
-        ),
         ("restore", changed_by("DROP TABLE usage"), f"version {VERSION}: table usage is missing"),
         (
             "restore",

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -106,12 +106,3 @@ def test_a_locked_database_is_reported(command: Command) -> None:
         r" time|is not available: database is locked)\n",
         stderr,
     )
-
-
-def test_commands_at_once_beside_a_service_lose_nothing(server: ServerProcess) -> None:
-    keys = Shop.on_database(server.database)
-    before = len(keys.ask("keys", "list", "--all"))
-    with ExitStack() as opened:
-        started = [opened.enter_context(creating_key(server.database)) for _ in range(4)]
-        assert len({process.communicate(timeout=60)[0] for process in started}) == 4
-    assert len(keys.ask("keys", "list", "--all")) == before + 4

@@ -3,6 +3,7 @@
 import asyncio
 import fcntl
 import os
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
@@ -15,18 +16,21 @@ import pytest
 from petstore.backends import store_at
 from petstore.databases import migrations
 from petstore.databases.backups import back_up, restore
-from petstore.databases.contract import Row, Statement
+from petstore.databases.contract import Row, Statement, Unit
 from petstore.databases.sqlite import SqliteStore, checkpoint_and_remove_wal
 from petstore.databases.sqlite_connection import connected, one_at_a_time
 from petstore.databases.sqlite_files import OpenFiles
 from petstore.errors import Unavailable, UnusableDatabase
 from petstore.events.store import Change
+from petstore.interface.idempotency_records import Attempt, SafeRetries
 from petstore.orders.model import OrderCreate
 from petstore.orders.store import place_order
 from petstore.pets.model import NewPet, PetFilter
 from petstore.pets.store import get_pet, list_pets
 from support.changes import NOW, create_pet
 from support.full_stores import columns_of, contents, query
+from support.keys import issue_stored
+from support.manual_clock import ManualClock
 from support.next_version import MIGRATION, become_next_version
 from support.other_processes import IdleUser, migrate_at_once
 from support.permissions import umask
@@ -276,13 +280,19 @@ def test_a_migration_keeps_all_rows_and_lets_running_processes_work_but_none_sta
 ) -> None:
     fixture = "postgres_url" if database_kind == "postgresql" else "database"
     address = address_of(request.getfixturevalue(fixture))
-    bella = NewPet("Bella", 1, "available")
+    bella, clock = NewPet("Bella", 1, "available"), ManualClock()
+
+    def sell() -> Unit[bytes]:
+        pet = yield from create_pet(bella)
+        yield from place_order(Change(NOW), OrderCreate(pet.id))
+        return b""
 
     def found() -> tuple[dict[str, list[str]], dict[str, list[Row]]]:
         return columns_of(address), contents(address)
 
     async def use() -> None:
         async with open_store(address) as store:
+            key = await issue_stored(store, clock)
             await store.write(create_pet(bella))
             before = await asyncio.to_thread(found)
             with monkeypatch.context() as patch:
@@ -292,17 +302,24 @@ def test_a_migration_keeps_all_rows_and_lets_running_processes_work_but_none_sta
             assert await asyncio.to_thread(found) == before
             await asyncio.to_thread(migrate_at_once, MIGRATE_TO_NEXT, address)
             _, kept = await asyncio.to_thread(found)
-            assert kept | {"pets": before[1]["pets"]} == before[1]
-            pet = await store.write(create_pet(bella))
-            await store.write(place_order(Change(NOW), OrderCreate(pet.id)))
-            assert (await get_pet(store, pet.id)).status == "pending"
+            wider = {name: before[1][name] for name in ("pets", "api_keys")}
+            assert kept | wider == before[1]
+            await SafeRetries(store, clock).once(Attempt(key, "retry", b""), sell())
+            assert (await get_pet(store, 2)).status == "pending"
+            replaced = store_at(address, 10_000)  # a worker that takes the place of a killed one
+            await replaced.open()
+            await issue_stored(replaced, clock)
+            await replaced.close()
             added = await store.read(Statement("SELECT added_later FROM pets ORDER BY id"))
             assert added == [("Bella",), (None,)]
 
     asyncio.run(use())
     newer = f"schema version {VERSION + 1}, made by a newer"
-    with pytest.raises(UnusableDatabase, match=newer):
+    with pytest.raises(UnusableDatabase, match=newer) as refusal:
         store_at(address, 10_000).migrate()
+    page = (Path(__file__).parents[2] / "docs/upgrading.md").read_text()
+    said = refusal.value.message.partition("the database has")[2]
+    assert re.sub("[0-9]+", "N", said) in re.sub("[0-9]+", "N", page)
     become_next_version(monkeypatch)
     store_at(address, 10_000).migrate()
     assert len(query(address, "SELECT id FROM pets")) == 2

@@ -11,17 +11,11 @@ from typing import Any
 import pytest
 
 from petstore.databases import postgres_connection
-from petstore.databases.contract import Duplicate, Statement, Unit
+from petstore.databases.contract import Statement, Unit
 from petstore.databases.postgres import PostgresStore
-from petstore.errors import Conflict, InternalError, Unavailable
-from petstore.events.store import Change, publish_all
-from petstore.keys.store import get_key
-from petstore.orders.model import OrderCreate, OrderPatch
-from petstore.orders.store import place_order, update_order
+from petstore.errors import Conflict, Unavailable
 from petstore.pets.model import NewPet
 from support.changes import create_pet
-from support.keys import issue, revoke
-from support.manual_clock import ManualClock
 from support.pooler import pooler
 from support.postgres import PostgresServer, database_name, postgres_server, stopped
 from support.redis_server import RedisServer
@@ -29,7 +23,6 @@ from support.rows import select_pet, select_pets
 from support.service import running_service
 from support.silent_server import Way, way_to
 from support.stores import do, open_store
-from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -204,24 +197,6 @@ async def test_a_read_that_breaks_its_connection_is_tried_twice_and_a_change_onc
     assert await count_pets(store) == 1
 
 
-async def test_a_change_that_is_confirmed_too_late_is_refused_but_may_be_committed(
-    postgres: PostgresServer,
-    postgres_url: str,
-    short_timeout_store: PostgresStore,
-    store: PostgresStore,
-) -> None:
-    postgres.sql(at_commit("pg_sleep(2)"), database_name(postgres_url))
-
-    def unit() -> Unit[None]:
-        yield Statement("SET LOCAL statement_timeout = 0")
-        yield from create_pet(BELLA)
-
-    with pytest.raises(Unavailable, match="in time"):
-        await short_timeout_store.write(unit())
-    await eventually(lambda: count_pets(store))
-    assert await count_pets(store) == 1
-
-
 async def test_what_takes_too_long_or_waits_for_a_lock_or_a_connection_is_refused_and_not_made(
     short_timeout_store: PostgresStore, postgres: PostgresServer, postgres_url: str
 ) -> None:
@@ -276,23 +251,14 @@ async def test_a_read_only_server_refuses_changes_until_it_is_writable(
     await store.write(create_pet(BELLA))
 
 
-async def test_a_unit_may_raise_after_a_duplicate_value_and_commits_nothing_if_it_goes_on(
-    store: PostgresStore,
-) -> None:
-    def unit(*, raises: bool) -> Unit[str]:
+async def test_a_unit_says_which_error_a_value_that_is_taken_is(store: PostgresStore) -> None:
+    def unit() -> Unit[None]:
         yield Statement("INSERT INTO categories (name, name_key) VALUES ('a', 'a')")
-        try:
-            yield Statement("INSERT INTO categories (name, name_key) VALUES ('b', 'a')")
-        except Duplicate as error:
-            if raises:
-                msg = "taken"
-                raise Conflict(msg) from error
-        return "done"
+        again = "INSERT INTO categories (name, name_key) VALUES ('b', 'a')"
+        yield Statement(again, if_taken=partial(Conflict, "taken"))
 
     with pytest.raises(Conflict, match="taken"):
-        await store.write(unit(raises=True))
-    with pytest.raises(InternalError, match="continued after"):
-        await store.write(unit(raises=False))
+        await store.write(unit())
     assert await store.read(Statement("SELECT * FROM categories")) == []
 
 
@@ -320,35 +286,9 @@ async def test_any_error_of_the_server_is_reported_with_its_sqlstate(store: Post
     await store.write(create_pet(BELLA))
 
 
-async def test_a_publication_of_all_tables_hinders_no_change(
-    own_server: PostgresServer, own_url: str, clock: ManualClock
-) -> None:
-    own_server.sql("CREATE PUBLICATION everything FOR ALL TABLES", database_name(own_url))
-    async with open_store(own_url) as store:
-        key = await issue(store, clock)
-        await revoke(store, clock, key.id)
-        pet = await store.write(create_pet(NewPet("Bella", 1, "available")))
-        order = await store.write(place_order(Change(clock()), OrderCreate(pet.id)))
-        for patch in (OrderPatch(status="approved"), OrderPatch(status="delivered")):
-            await store.write(update_order(Change(clock()), order.id, patch))
-        await publish_all(store)
-        for table in ("inventory", "category_inventory"):  # as when counts are summed up
-            await store.write(do(f"DELETE FROM {table}"))  # noqa: S608 - a name
-        assert (await get_key(store, key.id, None, clock)).state == "revoked"
-
-
-@pytest.mark.parametrize(
-    ("ignored", "reason"),
-    [
-        ("", r"unsupported startup .*; behind PgBouncer add \?pgbouncer=true to the address\Z"),
-        ("statement_timeout", r"prepared statement .* exists? \(SQLSTATE \w+\)\Z"),
-    ],
-    ids=["strict", "lenient"],
-)
-async def test_an_error_from_an_undeclared_pooler_says_how_to_declare_it(
-    postgres_url: str, ignored: str, reason: str
-) -> None:
-    with pooler(postgres_url, ignored) as url:
+async def test_an_error_from_an_undeclared_pooler_says_how_to_declare_it(postgres_url: str) -> None:
+    reason = r"unsupported startup .*; behind PgBouncer add \?pgbouncer=true to the address\Z"
+    with pooler(postgres_url) as url:
         async with open_store(url) as store:
             outcomes: list[object] = []
             for _ in range(5):

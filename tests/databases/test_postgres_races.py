@@ -98,18 +98,6 @@ async def require_exact_inventory(store: PostgresStore) -> None:
     assert [counted[status] for status in STATUSES] == [found.available, found.pending, found.sold]
 
 
-async def test_a_pet_is_either_deleted_or_ordered(
-    stores: list[PostgresStore], clock: ManualClock
-) -> None:
-    for _ in range(ROUNDS):
-        pet = await stores[0].write(create_pet(BELLA))
-        ordering = orders.place_order(Change(clock()), OrderCreate(pet.id))
-        deleted, ordered = await race(stores, pets.delete_pet(Change(0), pet.id), ordering)
-        assert (type(deleted), type(ordered)) in DELETED_OR_ORDERED
-    open_orders = await all_orders(stores[0])
-    assert {order.pet_id for order in open_orders} == set(await all_pets(stores[0]))
-
-
 async def order_once_free(store: PostgresStore, pet_id: int, clock: Clock) -> Order:
     """Ask again and again until the pet is available."""
     async with asyncio.timeout(20):

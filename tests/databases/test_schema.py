@@ -93,11 +93,6 @@ async def key(store: Store, clock: ManualClock) -> Caller:
     return await issue_stored(store, clock)
 
 
-async def pruned(store: Store, clock: ManualClock, **days: int) -> None:
-    kept: dict[Any, int] = {**DAYS_KEPT, **days}
-    await prune_all(store, clock, kept)
-
-
 async def column(store: Store, table: str, name: str) -> list[Any]:
     rows = await store.read(Statement(f"SELECT {name} FROM {table} ORDER BY {name}"))  # noqa: S608
     return [value for (value,) in rows]
@@ -115,10 +110,10 @@ async def test_events_are_kept_for_the_days_of_the_setting(
     await store.write(create_pets(PETS, now=NOW + MINUTE))
     assert len(await events_after(store)) == 2 * len(PETS)
     clock.now = NOW + 7 * DAY
-    await pruned(store, clock, event_days=7)
+    await prune_all(store, clock, 7)
     assert len(await events_after(store)) == 2 * len(PETS)
     clock.now += 1
-    await pruned(store, clock, event_days=8)
+    await prune_all(store, clock, 8)
     assert len(await events_after(store)) == 2 * len(PETS)
     await store.write(prune_table("events", clock.now - 7 * DAY))
     assert await store.read(Statement("SELECT * FROM feed_start")) == [(1, len(PETS) + 1)]
@@ -127,7 +122,7 @@ async def test_events_are_kept_for_the_days_of_the_setting(
     )
 
 
-async def test_events_of_keys_are_kept_for_the_days_of_their_own_setting(
+async def test_events_of_keys_are_kept_for_two_years_or_longer_like_others(
     store: Store, clock: ManualClock, key: Caller
 ) -> None:
     await store.write(create_pets(PETS[:1]))
@@ -135,10 +130,13 @@ async def test_events_of_keys_are_kept_for_the_days_of_their_own_setting(
     await store.write(create_pets(PETS[:1], now=NOW + DAY))
     await store.write(rotate_key(key.id, 0, ME.at(NOW + 2 * DAY)))
     await published(store)
-    clock.now = NOW + 100 * DAY + 1
-    for days, kept in ((730, [1, 3, 4, 5]), (100, [3, 4, 5]), (99, [4, 5])):
-        await pruned(store, clock, admin_event_days=days)
+    clock.now = NOW + 730 * DAY + 1
+    for days, kept in ((731, [1, 2, 3, 4, 5]), (99, [3, 4, 5])):
+        await prune_all(store, clock, days)
         assert await column(store, "events", "sequence") == kept
+    clock.now += DAY
+    await prune_all(store, clock, 99)
+    assert await column(store, "events", "sequence") == [4, 5]
     assert await store.read(Statement("SELECT * FROM feed_start")) == [(1, 4)]
 
 
@@ -153,11 +151,11 @@ async def test_usage_and_tokens_that_ended_are_kept_for_two_years_and_orders_and
     delivered = "INSERT INTO orders (pet_id, status, placed_at) VALUES (1, 'delivered', ?1)"
     await store.write(do(delivered, NOW))
     clock.now = NOW + 730 * DAY
-    await pruned(store, clock)
+    await prune_all(store, clock, DAYS_KEPT)
     assert await column(store, "usage", "day") == list(range(today - 730, today + 1))
     assert len(await column(store, "api_key_tokens", "digest")) == 3
     clock.now = NOW + 730 * DAY + 1
-    await pruned(store, clock)
+    await prune_all(store, clock, DAYS_KEPT)
     ends = await store.read(Statement("SELECT expires_at FROM api_key_tokens"))
     assert sorted(ends, key=str) == [(NOW + 730 * DAY,), (None,)]
     clock.now = NOW + 730 * DAY - 1
@@ -179,7 +177,7 @@ async def test_other_writes_run_between_two_batches(
             await store.write(create_pets(PETS[:1]))
             left.append(len(await column(store, "usage", "day")))
 
-    await asyncio.gather(write(), pruned(store, clock))
+    await asyncio.gather(write(), prune_all(store, clock, DAYS_KEPT))
     assert {2 * BATCH, BATCH} & set(left)
 
 
@@ -191,7 +189,7 @@ async def test_several_processes_can_prune_at_once(
     await events_after(store)
     clock.now += 31 * DAY
     async with open_store(address) as other:
-        await asyncio.gather(*(pruned(one, clock) for one in (store, other) * 2))
+        await asyncio.gather(*(prune_all(one, clock, DAYS_KEPT) for one in (store, other) * 2))
     assert await column(store, "usage", "day") == []
     (event,) = await events_after(store, types=EVENT_TYPES)
     assert event.sequence == 100 * len(PETS) + 1

@@ -15,8 +15,7 @@ from petstore.pets.model import PETS, NewPet, Pet
 from petstore.time_slices import TimeSlices
 from support.changes import create_pet, create_pets
 from support.memory_folder import folder_in_memory
-from support.other_processes import EndlessWriter
-from support.rows import select_pet, select_pets
+from support.rows import select_pets
 from support.stores import do, impatient, locked, open_store
 from support.waiting import eventually
 
@@ -203,19 +202,6 @@ def test_a_loop_that_ends_during_a_commit_leaves_the_store_to_another_one(databa
     assert asyncio.run(go_on()).id == 1
 
 
-async def test_kill_9_loses_nothing_that_was_acknowledged(database: Path) -> None:
-    acknowledged: list[int] = []
-    for count in (1, 50, 333):
-        with EndlessWriter(database) as writer:
-            writer.wait_for(count)
-        assert min(writer.acknowledged) > max(acknowledged, default=0)
-        acknowledged += sorted(writer.acknowledged)
-    async with open_store(database) as store:
-        found = [pet.id for pet in await all_pets(store)]
-        assert set(acknowledged) <= set(found)
-        assert (await store.write(create_pet(NewPet("Oskar", 1)))).id > max(found)
-
-
 # A file that is locked, full, slow, damaged or gone: refused in time, never falsely done
 
 
@@ -244,18 +230,6 @@ async def test_a_change_that_takes_too_long_is_refused_in_time_and_not_made(
     with impatient(store), pytest.raises(Unavailable):
         await store.write(unit())
     assert (await store.write(create_pet(BELLA))).id == 1
-
-
-async def test_reads_do_not_wait_for_a_writer(store: SqliteStore, database: Path) -> None:
-    await store.write(create_pet(BELLA))
-    writer = apsw.Connection(str(database))
-    writer.execute("BEGIN IMMEDIATE; UPDATE pets SET name = 'unfinished'")
-    started = time.monotonic()
-    for _ in range(100):
-        ((_, name, *_),) = await store.read(select_pet(1))
-        assert name == "Bella"
-    assert time.monotonic() - started < 20
-    writer.close()
 
 
 async def test_on_a_full_disk_whole_groups_of_changes_are_refused_and_reads_succeed(

@@ -178,26 +178,13 @@ def test_a_worker_that_starts_without_postgresql_serves_once_it_is_up(
         assert within(30, lambda: status() == 200)
 
 
-@pytest.mark.parametrize(
-    ("verb", "url", "reason"),
-    [
-        ("serve", "petstore:s3cret@127.0.0.1:1/petstore", "Connect call failed"),
-        ("keys list", "petstore:s3cret@127.0.0.1:1/petstore", "Connect call failed"),
-        ("keys list", "petstore:s3cret#@127.0.0.1/petstore", "expected postgresql://"),
-        ("keys list", "petstore:s3cret@127.0.0.1:port/petstore", "expected postgresql://"),
-        ("keys list", "guarded:s3cret@127.0.0.1:{port}/postgres", "password authentication failed"),
-        ("keys list", "petstore:s3cret@127.0.0.1:{port}/nowhere", "does not exist"),
-    ],
-)
-def test_without_a_database_a_command_says_so_in_a_line(
-    server: PostgresServer, tmp_path: Path, verb: str, url: str, reason: str
-) -> None:
-    server.guarded_url("")
-    environment = {"PETSTORE_DATABASE": f"postgresql://{url.format(port=server.port)}"}
+@pytest.mark.parametrize("verb", ["serve", "keys list"])
+def test_without_a_database_a_command_says_so_in_a_line(tmp_path: Path, verb: str) -> None:
+    environment = {"PETSTORE_DATABASE": "postgresql://petstore:s3cret@127.0.0.1:1/petstore"}
     environment |= {"PETSTORE_SECRET_FILE": str(MASTER_SECRET), "PETSTORE_PORT": str(free_port())}
     said = Command(tmp_path / "none.db")(*verb.split(), **environment)
     assert said.exit_code in {1, 2}
     words = said.stderr.rpartition("Error: ")[2].rstrip("\n")
-    assert reason in words
+    assert "Connect call failed" in words
     assert "\n" not in words
     assert "s3cret" not in said.output

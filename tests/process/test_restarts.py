@@ -1,7 +1,6 @@
 """Restarts while requests come: behind a load balancer, with a socket of systemd, and upgrades."""
 
 import os
-import re
 import signal
 import socket
 import time
@@ -18,15 +17,13 @@ import pytest
 from support.callers import Customers
 from support.exploration import DEPTH
 from support.full_stores import query
-from support.postgres import PostgresServer, database_name
+from support.postgres import PostgresServer
 from support.process import (
     ServerProcess,
     StartServer,
     free_port,
     is_ready,
     listens,
-    petstore,
-    serving,
 )
 from support.raw_socket import RawResponse, RawSocket
 from support.redis_server import redis_server
@@ -223,58 +220,3 @@ def test_after_a_stop_signal_the_service_drains_clients_until_the_drain_timeout(
         assert late.read_response().status == 400
     assert server.stop() == 0
     assert query(server.database, "SELECT name FROM pets") == [("Bella",)]
-
-
-# An older version beside a newer schema
-
-MIGRATION = """
-    BEGIN;
-    ALTER TABLE pets ADD COLUMN added_later TEXT;
-    ALTER TABLE orders ADD COLUMN added_later BOOLEAN NOT NULL DEFAULT FALSE;
-    ALTER TABLE api_keys ADD COLUMN added_later TEXT NOT NULL DEFAULT '';
-    ALTER TABLE idempotency_records ADD COLUMN added_later BYTEA;
-    CREATE TABLE made_later (id BIGINT PRIMARY KEY);
-    UPDATE petstore_schema SET version = version + 1;
-    COMMIT;
-"""
-
-
-def use(client: httpx.Client, number: int) -> list[int]:
-    added = client.post(
-        "/pets",
-        json={"name": "Bella", "categoryId": 1, "status": "available"},
-        headers={"Idempotency-Key": f"request-{number}"},
-    )
-    pet_id = added.json()["id"]
-    return [
-        added.status_code,
-        client.get("/pets", params={"status": "available"}).status_code,
-        client.post("/store/orders", json={"petId": pet_id}).status_code,
-        client.patch(f"/pets/{pet_id}", json={"name": "Ada"}).status_code,
-        client.get(f"/pets/{pet_id}").status_code,
-        client.get("/store/orders").status_code,
-        client.get("/usage").status_code,
-    ]
-
-
-def test_a_running_older_service_works_with_a_newer_schema_but_does_not_start(
-    postgres: PostgresServer, tmp_path: Path
-) -> None:
-    url, works = postgres.new_store(), [201, 200, 201, 200, 200, 200, 200]
-    with serving(tmp_path, database=url) as old:
-        headers = {"Authorization": f"Bearer {old.issue()}"}
-        with httpx.Client(base_url=f"{old.url}/v1", headers=headers) as client:
-            assert use(client, 1) == works
-            postgres.sql(MIGRATION, database_name(url))
-            assert use(client, 2) == works
-        before = old.worker
-        os.kill(before, signal.SIGKILL)  # the next worker is one of the old version, too
-        assert within(30, lambda: before not in old.workers() and is_ready(old.url))
-        with httpx.Client(base_url=f"{old.url}/v1", headers=headers) as client:
-            assert use(client, 3) == works
-        options = ("--port", str(free_port()), "--database", url)
-        started = petstore("serve", *options, cwd=tmp_path)
-    assert started.returncode == 1
-    page = (Path(__file__).parents[2] / "docs/upgrading.md").read_text()
-    last = started.stderr.splitlines()[-1]
-    assert re.sub("[0-9]+", "N", last) in re.sub("[0-9]+", "N", page)

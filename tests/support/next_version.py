@@ -6,6 +6,9 @@ from petstore.databases.migrations import postgres, scripts, sqlite
 
 MIGRATION = """
     ALTER TABLE pets ADD COLUMN added_later TEXT;
+    ALTER TABLE orders ADD COLUMN added_later INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE api_keys ADD COLUMN added_later TEXT NOT NULL DEFAULT '';
+    ALTER TABLE idempotency_records ADD COLUMN added_later TEXT;
     CREATE TABLE made_later (id BIGINT PRIMARY KEY);
     UPDATE pets SET added_later = name;
 """

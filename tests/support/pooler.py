@@ -48,20 +48,17 @@ _WELCOME = b"".join(
 
 
 @contextmanager
-def pooler(url: str, ignored: str = "") -> Iterator[str]:
-    """Run a pooler before the database ``url``; give the address of its own.
-
-    It ignores the parameter ``ignored`` instead of refusing it.
-    """
+def pooler(url: str) -> Iterator[str]:
+    """Run a pooler before the database ``url``; give the address of its own."""
     server, _, database = url.rpartition("/")
     user, _, port = server.removeprefix("postgresql://").partition("@127.0.0.1:")
-    running = _running(int(port), user, database, {*_TAKEN, ignored})
+    running = _running(int(port), user, database)
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(running) as own:
         yield f"postgresql://{user}@127.0.0.1:{own}/{database}"
 
 
 @asynccontextmanager
-async def _running(port: int, user: str, database: str, taken: set[str]) -> AsyncIterator[int]:
+async def _running(port: int, user: str, database: str) -> AsyncIterator[int]:
     idle: asyncio.Queue[Peer] = asyncio.Queue()
     names = f"user\0{user}\0database\0{database}\0\0".encode()
     opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(_CONNECTIONS)]
@@ -70,7 +67,7 @@ async def _running(port: int, user: str, database: str, taken: set[str]) -> Asyn
         while await _receive(reader) != _IDLE:
             pass
         idle.put_nowait((reader, writer))
-    async with listening(lambda *client: _serve(client, idle, taken)) as own:
+    async with listening(lambda *client: _serve(client, idle)) as own:
         yield own
     for _, writer in opened:
         writer.transport.abort()
@@ -81,9 +78,9 @@ async def _receive(reader: StreamReader) -> bytes:
     return head + await reader.readexactly(int.from_bytes(head[1:]) - 4)
 
 
-async def _serve(client: Peer, idle: "asyncio.Queue[Peer]", taken: set[str]) -> None:
+async def _serve(client: Peer, idle: "asyncio.Queue[Peer]") -> None:
     reader, writer = client
-    if refused := await _asked(client) - taken:
+    if refused := await _asked(client) - _TAKEN:
         words = f"unsupported startup parameter: {refused.pop()}"
         writer.write(_message(b"E", f"SFATAL\0VFATAL\0C08P01\0M{words}\0\0".encode()))
         return

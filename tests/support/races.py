@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import pytest
 
-from petstore.databases.contract import Duplicate, Row, Statement, Store, Unit
+from petstore.databases.contract import Row, Statement, Store, Unit
 
 T = TypeVar("T")
 
@@ -17,13 +17,9 @@ def lingering(unit: Unit[T]) -> Unit[T]:
     try:
         statement = next(unit)
         while True:
-            try:
-                rows = yield statement
-            except Duplicate as error:
-                statement = unit.throw(error)
-            else:
-                yield _PAUSE
-                statement = unit.send(rows)
+            rows = yield statement
+            yield _PAUSE
+            statement = unit.send(rows)
     except StopIteration as finished:
         result: T = finished.value
         return result

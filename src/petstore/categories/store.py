@@ -1,13 +1,13 @@
 """List, add, change and delete categories."""
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import astuple
 
 from petstore.categories.model import CATEGORIES, Category, CategoryCreate, CategoryPatch
 from petstore.databases.contract import (
-    Duplicate,
     Reader,
     Statement,
     Unit,
@@ -82,16 +82,14 @@ def update_category(change: Change, category_id: int, patch: CategoryPatch) -> U
         yield from _require_free_name(patch.name)
     if changed == category:
         return category
-    try:
-        yield Statement(
-            f"UPDATE categories SET ({', '.join(_GIVEN)}, name_key)"  # noqa: S608 - only names
-            f" = {placeholders(_WIDTH + 1)} WHERE id = ?{_WIDTH + 2}",
-            (*CATEGORIES.values(changed, _GIVEN), name_key(changed.name), category_id),
-            name="update_category",
-        )
-    except Duplicate:
-        msg = f"name: another category has just got the name {changed.name!r}"
-        raise CategoryNameTaken(msg) from None
+    taken = f"name: another category has just got the name {changed.name!r}"
+    yield Statement(
+        f"UPDATE categories SET ({', '.join(_GIVEN)}, name_key)"  # noqa: S608 - only names
+        f" = {placeholders(_WIDTH + 1)} WHERE id = ?{_WIDTH + 2}",
+        (*CATEGORIES.values(changed, _GIVEN), name_key(changed.name), category_id),
+        if_taken=partial(CategoryNameTaken, taken),
+        name="update_category",
+    )
     yield change.record(resource_event("category.updated", changed, category))
     return changed
 

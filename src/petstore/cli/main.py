@@ -9,20 +9,10 @@ import click
 
 from petstore import __version__
 from petstore.agents.commands import mcp
+from petstore.cli import resources
 from petstore.cli.databases import backup, copy, restore
 from petstore.cli.options import KEY, refuse_mistyped, settings_options
 from petstore.cli.output import JsonFailure, SectionedGroup, drop_unwritten
-from petstore.cli.resources import (
-    categories,
-    deprecations,
-    inventory,
-    keys,
-    people,
-    rotate_own,
-    sales,
-    usage,
-    webhooks,
-)
 from petstore.cli.serve import deliver, serve
 from petstore.events.commands import events
 from petstore.imports.commands import import_file, imports
@@ -89,11 +79,12 @@ pets.add_commands(import_file, title="From and to files")
 main.add_commands(serve, deliver, title="Run the service")
 main.add_commands(copy, backup, restore, title="Work on its database")
 main.add_commands(
-    *(keys, people, deprecations, webhooks),
+    *(resources.keys, resources.people, resources.deprecations, resources.webhooks),
     title=f"Administer a service, with the key in {KEY}, or its database itself",
 )
 main.add_commands(
-    *(pets, imports, orders, sales, categories, inventory, events, usage, rotate_own, mcp),
+    *(pets, imports, orders, resources.sales, resources.categories, resources.inventory, events),
+    *(resources.usage, resources.rotate_own, mcp),
     title=f"Work in a running service, with the key in {KEY}",
 )
 

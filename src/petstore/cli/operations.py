@@ -179,7 +179,8 @@ class OperationCommand(click.Command):
             run = _list_options(run)
         super().__init__(name, callback=run, params=[*reversed(run.__click_params__)], help=help)
         self._operation_id, self._method = operation_id, method
-        self._arguments, self._fixed, self._only = arguments, fixed or {}, only
+        self._arguments, self._fixed = arguments, fixed or {}
+        self._only = () if fixed and only is None else only
         self._columns, self._secret = columns, secret
 
     @cached_property
@@ -208,15 +209,10 @@ class OperationCommand(click.Command):
             return {}
         found = _fields(struct, is_change=self.operation.method == "PATCH")
         apart = {*_LEFT_OUT, *self._fixed}
-        wanted = self._only
-        if wanted is None and self._fixed:
-            wanted = ()
-        return {
-            name: field
-            for name, field in found.items()
-            if field.name not in apart
-            and (wanted is None or field.name in (*wanted, *self._arguments))
-        }
+        wanted = {field.name for field in found.values()} - apart
+        if self._only is not None:
+            wanted &= {*self._only, *self._arguments}
+        return {name: field for name, field in found.items() if field.name in wanted}
 
     @cached_property
     def _ids(self) -> list[str]:

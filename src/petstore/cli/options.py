@@ -75,15 +75,7 @@ def refuse_mistyped(ctx: click.Context, command: click.Command) -> None:
 
 
 class Integer(click.IntRange):
-    """An integer within a range, in plain digits."""
-
-    name = "integer"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        number = integer_in(value) if isinstance(value, str) else value  # a default
-        if number is None:
-            self.fail(f"{value!r} is not a valid integer.", param, ctx)
-        return super().convert(number, param, ctx)
+    name = "integer"  # in messages; click would call it an integer range
 
 
 class Amount(Integer):
@@ -167,8 +159,6 @@ def duration(
 
 def duration_text(seconds: int) -> str:
     """Return a number of seconds in the largest unit that divides it, such as 1d."""
-    if seconds == LONGEST_LIFE // SECOND:
-        return "100 years"
     return next(f"{seconds // each}{unit}" for unit, each in _UNITS.items() if not seconds % each)
 
 
@@ -213,8 +203,6 @@ def database_url(value: str) -> str:
     return value
 
 
-_DATABASES = "sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/name."
-
 database_option = click.option(
     "--database",
     cls=SecretOption,
@@ -223,7 +211,9 @@ database_option = click.option(
     metavar="URL",
     default=Settings.database,
     show_default=True,
-    help=f"The database: {_DATABASES}",
+    help=(
+        "The database: sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/name."
+    ),
 )
 
 
@@ -234,19 +224,17 @@ class SettingsCommand(click.Command):
     """A command with options for settings: its help has a section for each kind of them."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        records = {
-            parameter.name: record
-            for parameter in self.get_params(ctx)
-            if (record := parameter.get_help_record(ctx))
-        }
-        sections = {
-            title: [records.pop(name) for name in names if name in records]
-            for title, names in SECTIONS.items()
-        }
-        for title, rows in ({"Options": [*records.values()]} | sections).items():
-            if rows:
-                with formatter.section(title):
-                    formatter.write_dl(rows)
+        title_of, title = {}, "Options"
+        for setting in fields(Settings):
+            title = title_of[setting.name] = SECTIONS.get(setting.name, title)
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for parameter in self.get_params(ctx):
+            if record := parameter.get_help_record(ctx):
+                title = title_of.get(str(parameter.name), "Options")
+                sections.setdefault(title, []).append(record)
+        for title, rows in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
 
 def settings_options(*names: str, **texts: str) -> Callable[[Command], Command]:

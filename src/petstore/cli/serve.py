@@ -125,16 +125,11 @@ def _check(settings: Settings) -> int:
 
 @click.command(cls=SettingsCommand)
 @settings_options(
-    *("database", "webhook_network", "metrics_port", "log_format"),
-    database_connections="Connections to PostgreSQL.",
+    *("database", "database_connections", "secret_file", "webhook_network", "metrics_port"),
+    *("log_format", "log_level"),
     database_timeout="A read or a change that takes the database longer is tried again.",
     environment="Whose webhooks: of production or of staging keys.",
-    secret_file=(  # noqa: S106 - a help text
-        "The file with the master secret of all webhooks. Default: with SQLite, the database's name"
-        " with .secret at its end. PostgreSQL needs it."
-    ),
     host="The address of /metrics.",
-    log_level="The lowest level to log.",
 )
 def deliver(**options: Any) -> None:
     """Deliver events to webhooks until stopped, without serving anything.

@@ -2,22 +2,19 @@
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TypeAlias
 
 import apsw
 
+from petstore.databases.contract import OnProgress
 from petstore.databases.migrations import APPLICATION_ID
 from petstore.databases.migrations.sqlite import inspect, migrate
 from petstore.databases.private_files import part_of, replacing, sync_names
 from petstore.databases.sqlite_connection import connect, connected, reading, unusable
 from petstore.databases.sqlite_files import DATABASE_LOCKS, INDEX, LOG, beside
 from petstore.errors import Conflict, Unavailable, UnusableDatabase
-
-OnProgress: TypeAlias = Callable[[int, int], object]
-"""Takes the number of pages copied, and the number of all pages."""
 
 _PAGES_AT_ONCE = 1000
 _TIMEOUT = 10_000

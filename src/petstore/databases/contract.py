@@ -22,6 +22,8 @@ from petstore.errors import NotFound, Unavailable
 
 Value: TypeAlias = int | str | bytes | None
 Row: TypeAlias = tuple[Any, ...]
+OnProgress: TypeAlias = Callable[[int, int], object]
+"""Takes how much of a database is copied and checked, and of how much."""
 S = TypeVar("S")
 T = TypeVar("T")
 
@@ -40,6 +42,9 @@ class Statement(Struct, frozen=True, gc=False):
     With ``by_id``, it is a SELECT that ends in ``WHERE id = ?1``, and its first column is that id.
     PostgreSQL may read the rows of many callers with one query.
 
+    ``if_taken`` makes the error of a unit on PostgreSQL that another one beside it has outrun with
+    the same unique value.
+
     Metrics and traces show ``name``: no data of a client is in it.
     """
 
@@ -48,6 +53,7 @@ class Statement(Struct, frozen=True, gc=False):
     by_id: bool = False
     returns_id: str = ""
     deferrable: bool = False
+    if_taken: Callable[[], Exception] | None = None
     name: str = "unnamed"
 
 
@@ -61,10 +67,6 @@ transaction, and a test can drive it by hand.
 
 def mapped(unit: Unit[S], function: Callable[[S], T]) -> Unit[T]:
     return function((yield from unit))
-
-
-class Duplicate(Exception):
-    """Raised inside a unit on PostgreSQL if a unit beside it has taken a unique value."""
 
 
 def placeholders(width: int, rows: int = 1) -> str:

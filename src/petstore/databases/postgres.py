@@ -19,7 +19,6 @@ from msgspec.structs import replace
 from petstore.clock import SECOND, Milliseconds
 from petstore.coalescing import Batcher
 from petstore.databases.contract import (
-    Duplicate,
     Row,
     Schema,
     Statement,
@@ -68,7 +67,7 @@ class UnitInProgress(Generic[T]):
     def __init__(self, unit: Unit[T]) -> None:
         self._unit = unit
         self._waiting: list[Statement] = []
-        self._step(lambda: next(unit))
+        self._send(None)
 
     async def defer(self, next_id: Callable[[str], Awaitable[int]]) -> None:
         while (statement := self.statement) and (statement.returns_id or self._may_wait(statement)):
@@ -98,21 +97,18 @@ class UnitInProgress(Generic[T]):
         try:
             rows = await fetch(connection, statement)
         except asyncpg.UniqueViolationError as error:
-            reason = str(error)
-            self._step(lambda: self._unit.throw(Duplicate(reason)))
-        else:
-            self._send(rows)
+            if statement.if_taken is None:
+                raise
+            raise statement.if_taken() from error
+        self._send(rows)
 
     def _may_wait(self, statement: Statement) -> bool:
         # The order in which the parts of one statement run is not defined.
         return statement.deferrable and all(each.name != statement.name for each in self._waiting)
 
-    def _send(self, rows: list[Row]) -> None:
-        self._step(lambda: self._unit.send(rows))
-
-    def _step(self, step: Callable[[], Statement]) -> None:
+    def _send(self, rows: list[Row] | None) -> None:
         try:
-            self.statement = step()
+            self.statement = next(self._unit) if rows is None else self._unit.send(rows)
         except StopIteration as finished:
             self.statement, self.result = None, finished.value
 
@@ -273,10 +269,7 @@ class PostgresStore:
                 if not isinstance(error, CONNECTION_ERRORS):
                     await connection.execute("ROLLBACK")
                 raise
-            # A transaction that has failed ends in a ROLLBACK even here.
-            if await connection.execute("COMMIT") != "COMMIT":
-                msg = "a unit of work continued after one of its statements had failed"
-                raise InternalError(msg)
+            await connection.execute("COMMIT")
 
     async def _next_ids(self, tables: Sequence[str]) -> list[int]:
         # It ends before the changes that wait for it: otherwise a next one would join this one.

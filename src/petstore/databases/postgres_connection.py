@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import asyncpg  # type: ignore[import-untyped]
 
 from petstore.clock import Milliseconds
-from petstore.databases.contract import Duplicate, unavailable
+from petstore.databases.contract import unavailable
 from petstore.errors import Unavailable, UnusableDatabase
 from petstore.settings import POSTGRES_EXPECTED, postgres_url
 
@@ -29,7 +29,7 @@ CONNECTION_ERRORS = (
 )
 """Errors after which nothing can use the connection."""
 
-ERRORS = (*CONNECTION_ERRORS, asyncpg.PostgresError, Duplicate)
+ERRORS = (*CONNECTION_ERRORS, asyncpg.PostgresError)
 """Every error of the server, the network and the driver."""
 
 _POOLED = "pgbouncer=true"
@@ -39,10 +39,10 @@ _MAX_IDLE_SECONDS = 30
 # Every statement has an index. A plan lives as long as its statement: it must not scan a table
 # because that was small, or collect rows to sort them because few were expected.
 # Keepalive: so that a firewall does not forget an idle connection.
-_SESSION = (
-    "SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off;"
-    " SET tcp_keepalives_idle = 30"
-)
+_SESSION = {
+    **dict.fromkeys(("enable_seqscan", "enable_bitmapscan", "jit"), "off"),
+    "tcp_keepalives_idle": "30",
+}
 
 
 async def connect(
@@ -58,21 +58,15 @@ async def connect(
     is_lasting = statement_timeout is not None and _POOLED not in options
     session = {"application_name": "petstore"}
     if is_lasting:  # otherwise abandoned reads would occupy the server
-        session["statement_timeout"] = str(statement_timeout)
+        session |= _SESSION | {"statement_timeout": str(statement_timeout)}
     _leave_closed_home()
     try:
-        connection = await asyncpg.connect(
+        return await asyncpg.connect(
             postgres_url(url),
             timeout=seconds,
             statement_cache_size=_CACHED_STATEMENTS if is_lasting else 0,
             server_settings=session,
         )
-        if is_lasting:
-            try:
-                await connection.execute(_SESSION)
-            except BaseException:
-                connection.terminate()
-                raise
     except (OSError, asyncpg.PostgresError) as error:
         hint = ""
         if "unsupported startup parameter" in str(error):
@@ -83,7 +77,6 @@ async def connect(
         is_option = isinstance(error, asyncpg.ClientConfigurationError) and "URI" not in str(error)
         msg = f"database: {error.args[0]}" if is_option else POSTGRES_EXPECTED
         raise UnusableDatabase(msg) from None
-    return connection
 
 
 def _leave_closed_home() -> None:

@@ -1,18 +1,14 @@
 """The tables of the database: their keys, how long their rows are kept, and what is copied."""
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple
 
 from petstore.clock import DAY, HOUR, MINUTE, Clock, Milliseconds
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.periodic_tasks import PeriodicTask
 
-RetentionSetting: TypeAlias = Literal["event_days", "admin_event_days"]
-"""A setting for how many days rows are kept."""
-
 IDEMPOTENCY_RECORDS_KEPT: Milliseconds = DAY  # how long a retry gets the recorded response
-HISTORY_KEPT: Milliseconds = 730 * DAY  # ended tokens, and the usage of each day
+HISTORY_KEPT: Milliseconds = 730 * DAY  # ended tokens, usage, events of keys and people
 IMPORTS_KEPT: Milliseconds = 7 * DAY
 """How long an import is kept after it was last run, undone or changed."""
 
@@ -20,17 +16,18 @@ IMPORTS_KEPT: Milliseconds = 7 * DAY
 class Table(NamedTuple):
     """A table, and the columns of its primary key.
 
-    Rows are deleted once their ``time`` is longer ago than ``kept_for``; 0 is forever. The column
-    ``time`` counts ``time_unit`` since the epoch, and has an index. Rows ``in_order`` of the key
-    need none: they are deleted without gaps, but for the newest. If that is about rows that fulfil
-    a condition ``only``, the table ``start`` says from which row on all are kept. A unit of work
-    deletes ``at_once`` rows. A table may have the ids of another one, and then gives none itself.
+    Rows are deleted once their ``time`` is longer ago than ``kept_for``, which may be the name of a
+    setting; 0 is forever. The column ``time`` counts ``time_unit`` since the epoch, and has an
+    index. Rows ``in_order`` of the key need none: they are deleted without gaps, but for the
+    newest. If that is about rows that fulfil a condition ``only``, the table ``start`` says from
+    which row on all are kept. A unit of work deletes ``at_once`` rows. A table may have the ids of
+    another one, and then gives none itself.
     """
 
     name: str
     key: tuple[str, ...]
     time: str = ""
-    kept_for: Milliseconds | RetentionSetting = 0
+    kept_for: Milliseconds | Literal["event_days"] = 0
     time_unit: Milliseconds = 1
     in_order: bool = False
     only: str = "true"
@@ -75,7 +72,7 @@ TABLES = (
     # With each import, all its rows are deleted.
     Table("imports", ("id",), "touched_at", IMPORTS_KEPT, at_once=1),
     Table("import_batches", ("import_id", "first")),
-    # The inventory follows from the pets.
+    # PostgreSQL keeps them in another form.
     Table("inventory", ("status",), is_copied=False),
     Table("category_inventory", ("category_id",), is_copied=False),
     Table("events_outbox", ("position",), is_copied=False),
@@ -87,28 +84,24 @@ SQLite has no ``events_outbox``.
 
 TABLES_BY_NAME = {table.name: table for table in TABLES}
 
-ADMIN_EVENTS = TABLES_BY_NAME["events"]._replace(
-    kept_for="admin_event_days", only="key_id < 0", start=""
-)
-"""The events of administrators, which are kept for longer than others."""
+ADMIN_EVENTS = TABLES_BY_NAME["events"]._replace(only="key_id < 0", start="")
+"""The events of administrators, which are kept for two years or, if longer, like others."""
 
 _PAUSE_SECONDS = 0.05
 
-RetentionDays: TypeAlias = Mapping[RetentionSetting, int]
-"""How long some tables are kept, by setting."""
 
-
-def pruning(store: Store, clock: Clock, days: RetentionDays) -> PeriodicTask:
-    prune = partial(prune_all, store, clock, days)
+def pruning(store: Store, clock: Clock, event_days: int) -> PeriodicTask:
+    prune = partial(prune_all, store, clock, event_days)
     return PeriodicTask(prune, 60, "old records not deleted")
 
 
-async def prune_all(store: Store, clock: Clock, days: RetentionDays) -> None:
+async def prune_all(store: Store, clock: Clock, event_days: int) -> None:
     import asyncio  # here, so that `petstore --help` is instant
 
     for table in (*TABLES, ADMIN_EVENTS):
-        kept_for = table.kept_for
-        time = days[kept_for] * DAY if isinstance(kept_for, str) else kept_for
+        time = event_days * DAY if table.kept_for == "event_days" else table.kept_for
+        if table is ADMIN_EVENTS:
+            time = max(time, HISTORY_KEPT)
         if time == 0:
             continue
         while await store.write(prune(table, clock() - time)):  # noqa: ASYNC110 - waits for nothing

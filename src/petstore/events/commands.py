@@ -3,10 +3,9 @@
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit, urlunsplit
 
 import click
 
@@ -25,13 +24,14 @@ from petstore.clock import SECOND, system_clock
 from petstore.webhooks.signing import secret_of_text, secret_text, signed_headers
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
+    import httpx2
+
     from petstore_client import PetstoreError
     from petstore_client.models import EventType
 
 _URL = re.compile(r"https?://[^\s/?#@]+([/?][^\s#]*)?", re.IGNORECASE)
-# What a header can carry. Standard Webhooks signs the id, so it has no dot.
-_ID = re.compile(r"[!-\-/-~]+")
 _SECRET_BYTES = 32
+_SECONDS = 10  # in which a receiver responds
 _MAX_TEXT = 100
 _EXPIRED = (
     "the next events are no longer kept, or an older backup was restored: start again to listen"
@@ -39,56 +39,35 @@ _EXPIRED = (
 )
 
 
-class Receiver:
-    """A local address that gets each event as a webhook does: signed, by POST."""
+def forward(client: "httpx2.Client", url: str, secret: bytes, event: Mapping[str, Any]) -> str:
+    """Send an event as a webhook does; return the status of the response, or why there is none."""
+    import httpx2
 
-    def __init__(self, url: str, secret: bytes, seconds: float = 10) -> None:
-        self._url = urlsplit(url)
-        self._secret = secret
-        self._seconds = seconds
-
-    def send(self, event: Mapping[str, Any]) -> str:
-        """Return the status of the response, or why there is none."""
-        from http.client import HTTPConnection, HTTPException, HTTPSConnection
-
-        if not _ID.fullmatch(event["id"]):
-            return f"not sent: expected an id of visible characters without dots, not {event['id']}"
-        body = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
-        timestamp = system_clock() // SECOND
-        headers = {
-            "Content-Type": "application/json",
-            "User-Agent": f"petstore/{__version__}",
-            **signed_headers(event["id"], timestamp, body, [self._secret]),
-        }
-        target = urlunsplit(("", "", self._url.path or "/", self._url.query, ""))
-        kind = HTTPSConnection if self._url.scheme == "https" else HTTPConnection
-        connection = kind(self._url.hostname or "", self._url.port, timeout=self._seconds)
-        try:
-            connection.request("POST", target, body, headers)
-            response = connection.getresponse()
-        except TimeoutError:
-            return f"no response within {self._seconds} s"
-        except (HTTPException, ConnectionResetError):
-            return "broke the connection off, or does not speak HTTP"
-        except OSError as error:
-            return error.strerror or str(error)
-        finally:
-            connection.close()
-        return f"{response.status} {response.reason}".rstrip()
+    body = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": f"petstore/{__version__}",
+        **signed_headers(event["id"], system_clock() // SECOND, body, [secret]),
+    }
+    try:
+        with client.stream("POST", url, content=body, headers=headers) as response:
+            return f"{response.status_code} {response.reason_phrase}".rstrip()
+    except httpx2.TimeoutException:
+        return f"no response within {client.timeout.read:g} s"
+    except httpx2.TransportError as error:
+        return str(error)
 
 
 class OutageNotice:
     """Waits while the service is away, and prints so: once, until it is back."""
 
-    def __init__(self, sleep: Callable[[float], object] = time.sleep) -> None:
-        self._sleep = sleep
-        self._is_known = False
+    _is_known = False
 
     def wait(self, seconds: float, error: "PetstoreError | None") -> None:
         if not self._is_known:
             click.echo(f"{reason_of(error)}; waiting for the service", err=True)
         self._is_known = True
-        self._sleep(seconds)
+        time.sleep(seconds)
 
     def end(self) -> None:
         if self._is_known:
@@ -156,15 +135,19 @@ def listen(
 
     It waits for a service that restarts, and for limits, and neither misses nor repeats an event.
     """
+    import httpx2
+
     from petstore_client.errors import CursorExpired
 
     cursor = None if from_start else "latest"
     absence = OutageNotice()
-    with client_of(service, absence.wait) as client:
+    with (
+        client_of(service, absence.wait) as client,
+        httpx2.Client(timeout=_SECONDS, trust_env=False) as sender,
+    ):
         if receiver_url is not None and secret is None:
             secret = token_bytes(_SECRET_BYTES)
             click.echo(f"Webhook signing secret: {secret_text(secret)}", err=True)
-        receiver = Receiver(receiver_url, secret) if receiver_url and secret else None
         stream = client.events.follow(cursor=cursor, types=types or None, resource=resource)
         try:
             for number, page in enumerate(stream.pages()):
@@ -173,8 +156,9 @@ def listen(
                 absence.end()
                 for event in page.response.json():
                     click.echo(json.dumps(event) if as_json else printable(_line(event)))
-                    if receiver is not None:
-                        click.echo(printable(f"  receiver: {receiver.send(event)}"), err=True)
+                    if receiver_url is not None and secret is not None:
+                        outcome = forward(sender, receiver_url, secret, event)
+                        click.echo(printable(f"  receiver: {outcome}"), err=True)
         except CursorExpired:
             raise CommandFailure(_EXPIRED, ExitStatus.NOT_FOUND) from None
 

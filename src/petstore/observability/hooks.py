@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
-from petstore.databases.contract import Duplicate, Row, Statement, Store, T, Unit
+from petstore.databases.contract import Row, Statement, Store, T, Unit
 from petstore.http.messages import Request
 from petstore.interface.operation import Services
 from petstore.logs import RequestLine
@@ -33,9 +33,7 @@ class Observer(Protocol):
 
     def database(self, store: Store) -> StoreObserver: ...
 
-    def services(self, services: Services) -> None: ...
-
-    def running(self) -> AbstractAsyncContextManager[None]:
+    def running(self, services: Services) -> AbstractAsyncContextManager[None]:
         """Report until the block ends. The database is open."""
 
 
@@ -56,14 +54,10 @@ def watch(unit: Unit[T], begin: Callable[[Statement], End]) -> Unit[T]:
             end = begin(statement)
             rows: list[Row] = []
             try:
-                try:
-                    rows = yield statement
-                finally:
-                    end(rows)
-            except Duplicate as error:
-                statement = unit.throw(error)
-            else:
-                statement = unit.send(rows)
+                rows = yield statement
+            finally:
+                end(rows)
+            statement = unit.send(rows)
     except StopIteration as finished:
         result: T = finished.value
         return result

@@ -4,6 +4,7 @@ import math
 import resource
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from shutil import disk_usage
 from time import perf_counter
@@ -24,21 +25,7 @@ from petstore.limits.memory import MemoryLimiter
 from petstore.logs import RequestLine
 from petstore.observability import metrics
 from petstore.observability.hooks import End
-from petstore.observability.metrics import (
-    CPU_SECONDS,
-    DELIVERIES,
-    DELIVERY_SECONDS,
-    LAG,
-    MAX_FILES,
-    MEMORY,
-    METHODS,
-    OLDEST_DELIVERY,
-    OPEN_FILES,
-    START_TIME,
-    WEBHOOKS_DISABLED,
-    Sample,
-    observe,
-)
+from petstore.observability.metrics import METHODS, Sample, observe
 from petstore.observability.registry import Registry
 from petstore.periodic_tasks import PeriodicTask
 from petstore.settings import Settings, is_postgres
@@ -62,7 +49,6 @@ class Metrics:
         self._settings = settings
         self._requests = registry.samples(metrics.REQUESTS)
         self._seconds = registry.samples(metrics.SECONDS)
-        self.running = registry.running
 
     def requested(self, request: Request) -> None:
         """Do nothing: the line of the request has its time."""
@@ -76,14 +62,10 @@ class Metrics:
     def database(self, store: Store) -> "_StoreMetrics":
         registry = self._registry
         if isinstance(store, SqliteStore):
-            path = store.path
+            path, folder = store.path, store.path.resolve().parent
             registry.report_shared(metrics.DATABASE_BYTES, lambda: database_bytes(path))
-            registry.report_shared(
-                metrics.DISK_SIZE, lambda: disk_usage(path.resolve().parent).total
-            )
-            registry.report_shared(
-                metrics.DISK_FREE, lambda: disk_usage(path.resolve().parent).free
-            )
+            registry.report_shared(metrics.DISK_SIZE, lambda: disk_usage(folder).total)
+            registry.report_shared(metrics.DISK_FREE, lambda: disk_usage(folder).free)
             registry.report_shared(metrics.LAST_BACKUP, lambda: last_backup(path))
         else:
             server = cast("PostgresStore", store)
@@ -91,7 +73,7 @@ class Metrics:
             registry.report(metrics.POOL_SIZE, lambda: server.connections)
         return _StoreMetrics(registry)
 
-    def services(self, services: Services) -> None:
+    def running(self, services: Services) -> AbstractAsyncContextManager[None]:
         registry, store, clock = self._registry, services.store, services.clock
         registry.report(metrics.LONG_POLLS, lambda: services.feed.waiting)
         report_limiter(registry, services.limiter)
@@ -107,6 +89,7 @@ class Metrics:
         if is_postgres(self._settings.database):
             task = PeriodicTask(measure_lag, _FEED_LAG_SECONDS, "lag of the feed not measured")
             registry.periodic_tasks.append(task)
+        return registry.running()
 
 
 def report_limiter(registry: Registry, limiter: RateLimiter) -> None:
@@ -159,12 +142,12 @@ _BACKLOG_LASTS: Milliseconds = 15 * SECOND
 
 
 def report_attempts(registry: Registry) -> Callable[[DeliveryState, float], None]:
-    counts = registry.samples(DELIVERIES)
-    times = registry.samples(DELIVERY_SECONDS)[()]
+    counts = registry.samples(metrics.DELIVERIES)
+    times = registry.samples(metrics.DELIVERY_SECONDS)[()]
 
     def note(state: DeliveryState, seconds: float) -> None:
         counts[_OUTCOMES[state],][0] += 1
-        observe(times, DELIVERY_SECONDS, seconds)
+        observe(times, metrics.DELIVERY_SECONDS, seconds)
 
     return note
 
@@ -190,8 +173,8 @@ def report_backlog(
             since = read_at
         return 0 if since is None else max(0, clock() - since) / SECOND
 
-    registry.report_shared(OLDEST_DELIVERY, age)
-    registry.report_shared(WEBHOOKS_DISABLED, lambda: backlog.disabled)
+    registry.report_shared(metrics.OLDEST_DELIVERY, age)
+    registry.report_shared(metrics.WEBHOOKS_DISABLED, lambda: backlog.disabled)
     registry.periodic_tasks.append(PeriodicTask(read, _BACKLOG_SECONDS, "deliveries not counted"))
 
 
@@ -202,14 +185,18 @@ _FILES = Path("/proc/self/fd")
 
 def report_process(registry: Registry, worker: str) -> None:
     started = time.time()
-    registry.report(CPU_SECONDS, time.process_time, worker)
-    registry.report(START_TIME, lambda: started, worker)
-    registry.report(MAX_FILES, lambda: resource.getrlimit(resource.RLIMIT_NOFILE)[0], worker)
+    registry.report(metrics.CPU_SECONDS, time.process_time, worker)
+    registry.report(metrics.START_TIME, lambda: started, worker)
+    registry.report(
+        metrics.MAX_FILES, lambda: resource.getrlimit(resource.RLIMIT_NOFILE)[0], worker
+    )
     if _STATM.exists():  # pragma: no branch - only Linux has it
         page = resource.getpagesize()
-        registry.report(MEMORY, lambda: int(_STATM.read_text("ascii").split()[1]) * page, worker)
-        registry.report(OPEN_FILES, _open_files, worker)
-    measure_lag = lag_meter(registry.samples(LAG)[()])
+        registry.report(
+            metrics.MEMORY, lambda: int(_STATM.read_text("ascii").split()[1]) * page, worker
+        )
+        registry.report(metrics.OPEN_FILES, _open_files, worker)
+    measure_lag = lag_meter(registry.samples(metrics.LAG)[()])
     registry.periodic_tasks.append(
         PeriodicTask(measure_lag, _LAG_SECONDS, "event loop lag not measured")
     )
@@ -225,7 +212,7 @@ def lag_meter(
     async def measure() -> None:
         nonlocal due_at
         moment = now()
-        observe(sample, LAG, max(0, moment - due_at))
+        observe(sample, metrics.LAG, max(0, moment - due_at))
         due_at = moment + _LAG_SECONDS
 
     return measure

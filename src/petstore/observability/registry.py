@@ -23,17 +23,8 @@ import msgspec
 
 from petstore.http.messages import Receive, Request, Response
 from petstore.http.server import ConnectionLimits, HttpServer
-from petstore.observability.metrics import (
-    BUILD,
-    CRASHES,
-    METRICS,
-    WORKERS,
-    WORKERS_CONFIGURED,
-    Labels,
-    Metric,
-    Sample,
-    Samples,
-)
+from petstore.observability import metrics
+from petstore.observability.metrics import METRICS, Labels, Metric, Sample, Samples
 from petstore.periodic_tasks import PeriodicTask, attempt, background
 
 _MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -70,7 +61,7 @@ class Registry:
         self._file = shared.folder / str(shared.worker_id)
         self._previous = _decode(self._file.read_bytes()) if self._file.exists() else {}
         # A clean stop removes the gauges.
-        crashes = int(WORKERS.name in self._previous)
+        crashes = int(metrics.WORKERS.name in self._previous)
         _drop_gauges(self._previous)
         self._samples: Samples = {}
         self._has_gauges = True
@@ -79,10 +70,10 @@ class Registry:
         # One thread, so samples are written in the order in which they were taken.
         self._disk = ThreadPoolExecutor(1, "metrics")
         self.periodic_tasks: list[PeriodicTask] = []
-        self.report(CRASHES, lambda: crashes)
-        self.report(WORKERS, lambda: int(serves))
-        self.report_shared(WORKERS_CONFIGURED, lambda: shared.workers)
-        self.report_shared(BUILD, lambda: 1, version)
+        self.report(metrics.CRASHES, lambda: crashes)
+        self.report(metrics.WORKERS, lambda: int(serves))
+        self.report_shared(metrics.WORKERS_CONFIGURED, lambda: shared.workers)
+        self.report_shared(metrics.BUILD, lambda: 1, version)
 
     def samples(self, metric: Metric) -> dict[Labels, Sample]:
         return self._samples.setdefault(metric.name, defaultdict(metric.zero))

@@ -1,26 +1,18 @@
 """Migrations of a PostgreSQL database: each script runs once, under a lock."""
 
-import re
-
 from petstore.databases.contract import Schema
 from petstore.databases.migrations import APPLICATION_ID, require_known, scripts
 from petstore.databases.postgres_connection import Connection, unusable
+from petstore.databases.schema import TABLES_BY_NAME
 from petstore.errors import UnusableDatabase
 
 _EXISTS = "SELECT to_regclass('petstore_schema') IS NOT NULL"
 _VERSION = "SELECT coalesce(max(version), 0) FROM petstore_schema"
-_TABLE = re.compile(r"^CREATE TABLE (\w+) \((.*?)^\)", re.MULTILINE | re.DOTALL)
-_COLUMN = re.compile(r"^    ([a-z]\w*)", re.MULTILINE)
 _WITHOUT_RIGHTS = """
     SELECT string_agg(name, ', ') FROM unnest($1::TEXT[]) AS name WHERE NOT (
         has_table_privilege(name, 'SELECT') AND has_table_privilege(name, 'INSERT')
         AND has_table_privilege(name, 'UPDATE') AND has_table_privilege(name, 'DELETE')
     )
-"""
-# It fails if one is missing.
-_COLUMNS = """
-    SELECT bool_and(has_column_privilege(name, column_name, 'SELECT'))
-    FROM unnest($1::TEXT[], $2::TEXT[]) AS columns(name, column_name)
 """
 
 
@@ -32,7 +24,7 @@ async def migrate(connection: Connection) -> None:
                 await connection.execute("SET LOCAL statement_timeout = 0")
                 await connection.execute("SELECT pg_advisory_xact_lock($1)", APPLICATION_ID)
                 await _upgrade(connection, known)
-        await _require_rights(connection, known)
+        await _require_rights(connection)
 
 
 async def inspect(connection: Connection) -> Schema:
@@ -40,7 +32,7 @@ async def inspect(connection: Connection) -> Schema:
     with unusable():
         version = await _version(connection, len(known))
         if version == len(known):
-            await _require_rights(connection, known)
+            await _require_rights(connection)
     return Schema(version, len(known))
 
 
@@ -65,14 +57,11 @@ async def _upgrade(connection: Connection, known: tuple[str, ...]) -> None:
     await connection.execute("INSERT INTO petstore_schema VALUES ($1)", len(known))
 
 
-async def _require_rights(connection: Connection, known: tuple[str, ...]) -> None:
-    made = _TABLE.findall("".join(known))
-    tables = await connection.fetchval(_WITHOUT_RIGHTS, [name for name, _ in made])
+async def _require_rights(connection: Connection) -> None:
+    tables = await connection.fetchval(_WITHOUT_RIGHTS, [*TABLES_BY_NAME])
     if tables:
         msg = (
             "the database cannot be used: its user needs"
             f" GRANT SELECT, INSERT, UPDATE, DELETE ON {tables}"
         )
         raise UnusableDatabase(msg)
-    columns = [(name, column) for name, body in made for column in _COLUMN.findall(body)]
-    await connection.fetchval(_COLUMNS, *map(list, zip(*columns, strict=True)))
