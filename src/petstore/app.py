@@ -31,7 +31,9 @@ from petstore.observability.hooks import Observer, Observers
 from petstore.observability.measured import Metrics, report_process
 from petstore.observability.registry import Registry, SharedMetrics
 from petstore.orders.buyers import forgetting
+from petstore.orders.store import ORDERS_BY_WORD
 from petstore.periodic_tasks import PeriodicTask, background
+from petstore.pets.store import PETS_BY_WORD
 from petstore.settings import Settings, is_postgres
 
 
@@ -125,6 +127,8 @@ def periodic_tasks_of(
         services.keys.periodic_task(settings.key_refresh_seconds),
         bodies.periodic_task,
         KeyNotices(store, clock, services.deprecated).periodic_task,
+        PETS_BY_WORD.updating(store),
+        ORDERS_BY_WORD.updating(store),
         pruning(store, clock, settings.event_days),
         forgetting(store, clock, settings.buyer_days),
     ]

@@ -83,7 +83,10 @@ def indexed_beginning(word: str) -> str:
 
 
 def whole_term(name: str) -> str:
-    """Return the term of a whole name. No beginning of a word begins with a space."""
+    """Return the term of a whole name, which is beside those of its first word.
+
+    It ends with a space, and no beginning of a word has one.
+    """
     return _whole(_words(name))
 
 
@@ -97,7 +100,7 @@ async def terms_of_each(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _whole(words: Iterable[_Word]) -> str:
-    return f" {'|'.join([word for word, _ in words])[:_MAX_WHOLE]}"
+    return f"{'|'.join([word for word, _ in words])[:_MAX_WHOLE]} "
 
 
 def _with_inner(divided: Iterable[_Word]) -> list[str]:

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict, astuple, replace
 
 from petstore.categories.store import list_categories, unknown_category
-from petstore.databases.contract import Reader, Unit
+from petstore.databases.contract import Reader, Store, Unit
 from petstore.domain.csv_files import cells_writer
 from petstore.domain.cursors import NEWEST_FIRST
 from petstore.domain.fields import NO_U0000, merged
@@ -68,6 +68,7 @@ from petstore.interface.operation import Call, Context, FileBody, Result, Succes
 from petstore.interface.pages import PageQuery, cursor_of, limit_of, page_result
 from petstore.interface.resource import Resource
 from petstore.pets.model import STATUSES, NewPet
+from petstore.pets.store import PETS_BY_WORD
 from petstore.time_slices import TimeSlices
 
 MEDIA_TYPES = (
@@ -489,14 +490,15 @@ class _Word:
 
 
 async def preview_of(
-    reader: Reader, batches: AsyncIterator[Sequence[Row]], settings: ImportSettings
+    store: Store, batches: AsyncIterator[Sequence[Row]], settings: ImportSettings
 ) -> ImportPreview:
+    await PETS_BY_WORD.update(store)  # so that it knows all names that are here
     slices, known, choices = TimeSlices(), dict[str, int](), settings.choices({})
     added = refused = already_here = without_category = 0
     categories, statuses = dict[str, _Word](), dict[str, _Word]()
     async for batch in batches:
         rows = cells_of(rows_below(batch, settings), settings)
-        judged = await judge_now(reader, rows, settings, known)
+        judged = await judge_now(store, rows, settings, known)
         names = []
         for row, pet in zip(rows, judged, strict=True):
             await slices.rest()
@@ -511,7 +513,7 @@ async def preview_of(
             key = word_key(row.status)
             if key not in ("", *STATUSES):
                 statuses.setdefault(key, _Word(row.status)).rows += 1
-        here = await names_here(reader, {*names})
+        here = await names_here(store, {*names})
         already_here += sum(name in here for name in names)
         added, refused = added + len(names), refused + len(rows) - len(names)
     mapped = settings.category_ids({})

@@ -1,6 +1,6 @@
 """Imports in the database: the rows of a file, and how far they are."""
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -21,12 +21,10 @@ from petstore.databases.pages import LAST_ID, Page
 from petstore.domain.decoding import integer_in
 from petstore.domain.fields import INT64_MAX
 from petstore.domain.names import name_key
-from petstore.domain.words import terms_of_each
 from petstore.errors import CategoryNameTaken, ImportClosed, TooManyImports
 from petstore.events.model import Author
 from petstore.events.store import Change
 from petstore.imports.columns import (
-    MAX_NAME,
     Cells,
     ImportSettings,
     can_be_category,
@@ -119,7 +117,6 @@ class StoredImport(NamedTuple):
 class Prepared(NamedTuple):
     rows: list[Cells]
     categories: dict[str, int]
-    names: Mapping[str, list[str]]
 
 
 # Reading
@@ -205,9 +202,8 @@ async def prepare(reader: Reader, present: StoredImport, known: dict[str, int]) 
     async for batch, _ in read_batches(reader, present.id, present.done):
         rows = cells_of(batch[present.done % ROWS_AT_ONCE :], present.settings)
         await find_categories(reader, rows, known)
-        names = (row.name for row in rows if len(row.name) <= MAX_NAME)
-        return Prepared(rows, dict(known), await terms_of_each(names))
-    return Prepared([], {}, {})
+        return Prepared(rows, dict(known))
+    return Prepared([], {})
 
 
 async def refused_rows(
@@ -348,9 +344,7 @@ def add_rows(
     news = [
         pet if isinstance(pet, NewPet) and pet.category_id in registered else None for pet in judged
     ]
-    created = yield from create_pets(
-        Change(now, by), [pet for pet in news if pet is not None], known=prepared.names
-    )
+    created = yield from create_pets(Change(now, by), [pet for pet in news if pet is not None])
     done = locked.done % ROWS_AT_ONCE
     batch = locked.id, locked.done - done
     sql = "SELECT refused, pets FROM import_batches WHERE import_id = ?1 AND first = ?2"

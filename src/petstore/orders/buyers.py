@@ -10,7 +10,6 @@ from petstore.clock import DAY, Clock, Milliseconds
 from petstore.databases.contract import Statement, Store, Unit, placeholder_list
 from petstore.databases.pages import opaque_parameter
 from petstore.domain.names import name_key
-from petstore.domain.words import terms_of
 from petstore.events.model import SERVICE, Author
 from petstore.events.store import record
 from petstore.orders.model import (
@@ -20,7 +19,7 @@ from petstore.orders.model import (
     OrderFilter,
     without_personal_data,
 )
-from petstore.orders.store import WORDS, order_event, search_orders
+from petstore.orders.store import ORDERS_BY_WORD, order_event, search_orders
 from petstore.periodic_tasks import PeriodicTask
 
 _BATCH = 100
@@ -100,6 +99,6 @@ def _forget(orders: list[Order], now: Milliseconds, by: Author) -> Unit[None]:
         name="forget_buyers",
     )
     for order in orders:
-        yield from WORDS.remove(order.id, terms_of(order.buyer or ""))
+        yield from ORDERS_BY_WORD.replace(order.id, order.buyer or "", "")
     events = (order_event("order.updated", without_personal_data(order), order) for order in orders)
     yield record(now, *events, by=by)

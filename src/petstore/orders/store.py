@@ -182,7 +182,7 @@ def place_order(change: Change, new: OrderCreate) -> Unit[Order]:
         name="insert_order",
     )
     order = replace(order, id=order_id)
-    yield from WORDS.replace(order_id, "", _text(order))
+    yield from ORDERS_BY_WORD.replace(order_id, "", _text(order))
     kind: ResourceEventType = "order.delivered" if new.complete else "order.placed"
     yield change.record(order_event(kind, order), _moved(pet, "available"))
     return order
@@ -268,7 +268,7 @@ def _change(change: Change, order_id: int, changed_from: Callable[[Order], Order
         name="update_order",
     )
     if _text(changed) != _text(stored):
-        yield from WORDS.replace(order_id, _text(stored), _text(changed))
+        yield from ORDERS_BY_WORD.replace(order_id, _text(stored), _text(changed))
     events = [order_event(_event_type(stored, order, changed), changed, stored)]
     if changed.status in PET_AFTER and changed.status != stored.status:
         events += yield from _move_pet(changed)
@@ -366,14 +366,14 @@ def _text(order: Order) -> str:
     return order.buyer or ""
 
 
-WORDS = WordIndex("order_words", "orders", ORDERS, _text)
+ORDERS_BY_WORD = WordIndex("order_words", "orders", ORDERS, _text)
 
 
 async def search_orders(
     store: Reader, text: str, wanted: OrderFilter, after: int | None, limit: int
 ) -> Page[Order]:
     admits = None if wanted == OrderFilter() else wanted.admits
-    return await WORDS.search(store, text, after, limit, admits)
+    return await ORDERS_BY_WORD.search(store, text, after, limit, admits)
 
 
 _LOG = logging.getLogger(__name__)

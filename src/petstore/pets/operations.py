@@ -7,7 +7,6 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.domain.cursors import BY_ID, MAX_COUNTED, NEWEST_FIRST
 from petstore.domain.fields import Int64
-from petstore.domain.words import terms_of_each
 from petstore.errors import IllegalTransition, InvalidParameter, PetReserved, UnknownCategory
 from petstore.events.changes import PageRange
 from petstore.interface.idempotency import change
@@ -101,8 +100,7 @@ async def _list(context: Context, call: Call[None, ListPetsQuery]) -> Result[lis
 
 
 async def _create_batch(context: Context, call: Call[list[NewPet], None]) -> Result[list[Pet]]:
-    known = await terms_of_each(new.name for new in call.body)
-    return await change(context, create_pets(context.change, call.body, known))
+    return await change(context, create_pets(context.change, call.body))
 
 
 class GetInventoryQuery(Struct, frozen=True):

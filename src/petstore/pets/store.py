@@ -1,6 +1,6 @@
 """List, add, change and delete pets."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 
 from msgspec import UNSET
@@ -17,7 +17,7 @@ from petstore.databases.contract import (
 )
 from petstore.databases.pages import Filter, Page, read_count, read_page
 from petstore.databases.words import WordIndex
-from petstore.domain.words import finds, terms_of, typed_words, words_of
+from petstore.domain.words import finds, typed_words, words_of
 from petstore.errors import PetReserved
 from petstore.events.model import resource_event
 from petstore.events.store import Change
@@ -49,7 +49,7 @@ _INSERT_ONE = (
 )
 _UPDATE = f"UPDATE pets SET ({', '.join(_GIVEN)}) = {placeholders(_WIDTH)} WHERE id = ?{_WIDTH + 1}"  # noqa: S608
 _ROWS_AT_ONCE = 100
-_WORDS = WordIndex("pet_words", "pets", PETS, lambda pet: pet.name)
+PETS_BY_WORD = WordIndex("pet_words", "pets", PETS, lambda pet: pet.name)
 
 MAX_CATEGORIES = 1_000
 """The most categories of an inventory."""
@@ -87,7 +87,7 @@ async def search_pets(
             await slices.rest()
         return Page(pets[:limit], pets[limit - 1].id if len(pets) > limit else None)
     admits = None if wanted == PetFilter() else wanted.admits
-    return await _WORDS.search(store, text, after, limit, admits)
+    return await PETS_BY_WORD.search(store, text, after, limit, admits)
 
 
 async def count_pets(store: Reader, wanted: PetFilter, limit: int) -> int:
@@ -121,20 +121,18 @@ def create_pet(change: Change, new: NewPet) -> Unit[Pet]:
         yield from require_category(new.category_id)
     values = PETS.values(new, _GIVEN)
     ((pet_id,),) = yield Statement(_INSERT_ONE, values, returns_id="pets", name="insert_pet")
-    yield from _WORDS.add({pet_id: terms_of(new.name)})
+    yield PETS_BY_WORD.add([pet_id])
     pet = Pet(pet_id, *astuple(new))
     yield change.record(resource_event("pet.created", pet))
     return pet
 
 
-def create_pets(
-    change: Change, news: Iterable[NewPet], known: Mapping[str, list[str]] | None = None
-) -> Unit[list[Pet]]:
-    """Add pets in order, a hundred a statement; ``known`` has the terms of some names."""
+def create_pets(change: Change, news: Iterable[NewPet]) -> Unit[list[Pet]]:
+    """Add pets in order, a hundred a statement."""
     if change.strict_categories:
         news = list(news)
         yield from require_categories([new.category_id for new in news])
-    rest, known = iter(news), known or {}
+    rest = iter(news)
     created: list[Pet] = []
     while batch := list(islice(rest, _ROWS_AT_ONCE)):
         values = [*chain.from_iterable(PETS.values(new, _GIVEN) for new in batch)]
@@ -143,7 +141,7 @@ def create_pets(
             f" RETURNING {PETS.columns}"
         )
         pets = [*map(PETS.read, sorted((yield Statement(sql, values, name="insert_pets"))))]
-        yield from _WORDS.add({pet.id: known.get(pet.name) or terms_of(pet.name) for pet in pets})
+        yield PETS_BY_WORD.add([pet.id for pet in pets])
         yield change.record(*(resource_event("pet.created", pet) for pet in pets))
         created += pets
     return created
@@ -160,7 +158,7 @@ def update_pet(change: Change, pet_id: int, patch: PetPatch) -> Unit[Pet]:
         values = (*PETS.values(changed, _GIVEN), pet_id)
         yield Statement(_UPDATE, values, deferrable=True, name="update_pet")
         if changed.name != pet.name:
-            yield from _WORDS.replace(pet_id, pet.name, changed.name)
+            yield from PETS_BY_WORD.replace(pet_id, pet.name, changed.name)
         yield change.record(resource_event("pet.updated", changed, pet))
     return changed
 
@@ -170,7 +168,7 @@ def delete_pet(change: Change, pet_id: int) -> Unit[None]:
     yield from _require_no_order(pet_id)
     sql = "DELETE FROM pets WHERE id = ?1"
     yield Statement(sql, (pet_id,), deferrable=True, name="delete_pet")
-    yield from _WORDS.remove(pet_id, terms_of(pet.name))
+    yield from PETS_BY_WORD.replace(pet_id, pet.name, "")
     yield change.record(resource_event("pet.deleted", pet))
 
 
@@ -196,7 +194,7 @@ def delete_untouched(change: Change, pets: Sequence[Pet]) -> Unit[dict[int, Kept
         sql = f"DELETE FROM pets WHERE id IN ({placeholder_list(1, gone)})"  # noqa: S608
         yield Statement(sql, [pet.id for pet in gone], name="delete_pets")
         for pet in gone:
-            yield from _WORDS.remove(pet.id, terms_of(pet.name))
+            yield from PETS_BY_WORD.replace(pet.id, pet.name, "")
         yield change.record(*(resource_event("pet.deleted", pet) for pet in gone))
     return kept
 

@@ -10,7 +10,7 @@ CREATE INDEX pets_by_category ON pets (category_id, id);
 CREATE INDEX pets_by_category_and_status ON pets (category_id, status, id);
 
 -- Where a search finds a pet by its name: a row for each beginning of a word, and for the whole
--- (domain/words.py).
+-- (domain/words.py). Until it has those, an item is a row of the term "".
 CREATE TABLE pet_words (
     term TEXT COLLATE "C" NOT NULL,
     item_id BIGINT NOT NULL,
@@ -132,7 +132,7 @@ CREATE TABLE orders (
 );
 
 -- Where a search finds an order by its buyer: a row for each beginning of a word, and for the whole
--- (domain/words.py).
+-- (domain/words.py). Until it has those, an item is a row of the term "".
 CREATE TABLE order_words (
     term TEXT COLLATE "C" NOT NULL,
     item_id BIGINT NOT NULL,

@@ -11,7 +11,7 @@ CREATE INDEX pets_by_category ON pets (category_id);
 CREATE INDEX pets_by_category_and_status ON pets (category_id, status);
 
 -- Where a search finds a pet by its name: a row for each beginning of a word, and for the whole
--- (domain/words.py).
+-- (domain/words.py). Until it has those, an item is a row of the term "".
 CREATE TABLE pet_words (
     term TEXT NOT NULL,
     item_id INTEGER NOT NULL,
@@ -224,7 +224,7 @@ CREATE INDEX orders_by_end ON orders (reserved_until) WHERE reserved_until IS NO
 CREATE INDEX orders_by_placing ON orders (placed_at);
 
 -- Where a search finds an order by its buyer: a row for each beginning of a word, and for the whole
--- (domain/words.py).
+-- (domain/words.py). Until it has those, an item is a row of the term "".
 CREATE TABLE order_words (
     term TEXT NOT NULL,
     item_id INTEGER NOT NULL,
