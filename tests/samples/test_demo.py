@@ -205,18 +205,15 @@ async def test_the_demo_has_sample_pets_and_orders(address: str, clock: ManualCl
 
 
 @pytest.mark.parametrize(
-    ("weekday", "environment", "minutes", "currency"),
+    ("environment", "minutes", "currency"),
     [
-        (0, "production", 0, "USD"),
-        (1, "staging", 10, "JPY"),
-        (2, "production", 7 * 1440, "EUR"),
-        *((weekday, "production", 1440, "USD") for weekday in range(3, 7)),
+        *(("production", 0, "USD"), ("staging", 10, "JPY")),
+        *(("production", 1440, "USD"), ("production", 7 * 1440, "EUR")),
     ],
 )
-async def test_a_demo_of_any_weekday_and_settings_has_the_same_numbers(
-    address: str, clock: ManualClock, weekday: int, environment: Any, minutes: int, currency: str
+async def test_a_demo_with_any_settings_has_the_same_numbers(
+    address: str, clock: ManualClock, environment: Any, minutes: int, currency: str
 ) -> None:
-    clock.now += weekday * DAY
     settings = {"environment": environment, "currency": currency, "reservation_minutes": minutes}
     counts = "SELECT status, count(*) FROM orders GROUP BY status"
     async with demo_store(address, clock, **settings) as store:
@@ -244,7 +241,6 @@ async def test_a_demo_of_any_weekday_and_settings_has_the_same_numbers(
     if minutes == 1440:  # one of them ends soon
         assert min(until for _, until in reserved) < clock.now + 2 * HOUR
     assert {each for each, _ in amounts} == {currency}
-    assert all(amount % 500 == 0 and 1000 <= amount <= 400_000 for _, amount in amounts)
     staff = {f"person/{person.id}" for person in people if person.state == "active"}
     assert len(staff) == 2
     assert actors == {*staff, "key/1", "service", "operator"}
@@ -274,20 +270,13 @@ async def test_nobody_can_be_the_staff_of_the_demo_and_its_key_was_used_on_30_da
     assert all(0.98 * count <= responses[day] <= count for day, count in used.items())
 
 
-async def test_demos_of_one_moment_are_alike_and_a_second_start_adds_nothing(
-    tmp_path: Path, clock: ManualClock
-) -> None:
+async def test_a_second_start_adds_nothing(address: str, clock: ManualClock) -> None:
     counts = "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM callers)"
-    found, now = [], clock.now
-    for name in ("one", "two"):
-        clock.now, address = now, f"sqlite:///{tmp_path / name}.db"
-        async with demo_store(address, clock) as store:
-            found.append(await rows(store, "SELECT * FROM orders ORDER BY id"))
-            before = await rows(store, counts)
-            clock.advance(3600)
-            await prepare_demo(store, Settings(database=address), clock)
-            assert await rows(store, counts) == before
-    assert found[0] == found[1]
+    async with demo_store(address, clock) as store:
+        before = await rows(store, counts)
+        clock.advance(3600)
+        await prepare_demo(store, Settings(database=address), clock)
+        assert await rows(store, counts) == before
 
 
 @pytest.mark.parametrize("what", ["a pet that is gone", "a category", "a login of the demo"])
