@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
-from typing import Any, Generic, TypeAlias, TypeVar, cast, get_args, get_origin
+from itertools import chain
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, Struct, inspect
@@ -223,9 +224,20 @@ def field_types(struct: type) -> dict[str, inspect.Type]:
     return {name: annotated.type for name, annotated in _annotated(struct).items()}
 
 
-def _expected(struct: type, field: str) -> str:
-    extra = _annotated(struct)[field].extra or {}
-    return str(extra["expected"])
+def _expected(struct: type, name: str) -> str:
+    annotated = _annotated(struct)[name]
+    if annotated.extra:
+        return str(annotated.extra["expected"])
+    if isinstance(annotated.type, inspect.BoolType):
+        return "true or false"
+    kind = next(field.type for field in fields(struct) if field.encode_name == name)
+    return f"one of {', '.join(map(repr, _choices(kind)))}"
+
+
+def _choices(kind: Any) -> Sequence[object]:
+    """Return the values of the literal in a type, in their order."""
+    within = get_args(kind)
+    return within if get_origin(kind) is Literal else [*chain(*map(_choices, within))]
 
 
 @cache

@@ -78,23 +78,10 @@ UnknownCategories = Annotated[
             "What happens to rows whose category the store does not have: `refuse` them, or"
             " `create` the categories."
         ),
-        extra={"expected": "one of 'refuse', 'create'"},
     ),
 ]
-_HasHeader = Annotated[
-    bool,
-    Meta(
-        description="Whether a row has the names of the columns.",
-        extra={"expected": "true or false"},
-    ),
-]
-_DefaultStatus = Annotated[
-    PetStatus,
-    Meta(
-        description="The status of pets whose rows have none.",
-        extra={"expected": "one of 'available', 'pending', 'sold'"},
-    ),
-]
+_HasHeader = Annotated[bool, Meta(description="Whether a row has the names of the columns.")]
+_DefaultStatus = Annotated[PetStatus, Meta(description="The status of pets whose rows have none.")]
 _DefaultCategory = Annotated[
     Int64,
     Meta(

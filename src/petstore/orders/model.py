@@ -92,13 +92,7 @@ Refund = Annotated[
     ),
 ]
 
-StatusOfOrder = Annotated[
-    OrderStatus,
-    Meta(
-        description="The status of the order.",
-        extra={"expected": "one of 'placed', 'approved', 'delivered', 'returned', 'cancelled'"},
-    ),
-]
+StatusOfOrder = Annotated[OrderStatus, Meta(description="The status of the order.")]
 
 _MOVES: Mapping[OrderStatus, tuple[OrderStatus, ...]] = {
     "placed": ("approved", "cancelled"),
@@ -137,10 +131,7 @@ class OrderCreate(Struct, frozen=True, rename="camel"):
     amount: Amount | UnsetType = UNSET
     complete: Annotated[
         bool,
-        Meta(
-            description="`true` sells the pet at once: the order is delivered, the pet sold.",
-            extra={"expected": "true or false"},
-        ),
+        Meta(description="`true` sells the pet at once: the order is delivered, the pet sold."),
     ] = False
 
 

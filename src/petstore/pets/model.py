@@ -33,13 +33,7 @@ CategoryId = Annotated[
     ),
 ]
 
-Status = Annotated[
-    PetStatus,
-    Meta(
-        description="Availability status.",
-        extra={"expected": "one of 'available', 'pending', 'sold'"},
-    ),
-]
+Status = Annotated[PetStatus, Meta(description="Availability status.")]
 
 _MOVES: dict[PetStatus, tuple[PetStatus | None, ...]] = {
     "available": ("pending", "sold", None),

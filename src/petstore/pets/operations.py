@@ -60,7 +60,6 @@ class ListPetsQuery(PageQuery, frozen=True, rename="camel"):
                     "`false` for the pets without a status, `true` for those with one. Cannot be"
                     " `false` together with `status`."
                 ),
-                extra={"expected": "true or false"},
             ),
         ]
         | UnsetType
@@ -109,11 +108,7 @@ async def _create_batch(context: Context, call: Call[list[NewPet], None]) -> Res
 class GetInventoryQuery(Struct, frozen=True):
     by: (
         Annotated[
-            Literal["category"],
-            Meta(
-                description="`category` adds the counts of each category.",
-                extra={"expected": "'category'"},
-            ),
+            Literal["category"], Meta(description="`category` adds the counts of each category.")
         ]
         | UnsetType
     ) = UNSET
