@@ -31,7 +31,6 @@ Count = Annotated[
             " more than 10,000."
         ),
         examples=[False],
-        extra={"expected": "true or false"},
     ),
 ]
 Ids = Annotated[
@@ -50,7 +49,6 @@ Sort = Annotated[
     Meta(
         description="The order: `id` (the default), or `-id`, the newest first. Not in a search.",
         examples=["id"],
-        extra={"expected": "one of 'id', '-id'"},
     ),
 ]
 

@@ -47,13 +47,7 @@ _CHECKSUM_LENGTH = 6
 _TOKEN = re.compile(rb"ps_(?:live|test)_[0-9A-Za-z]{38}\Z")
 
 KeyName = Annotated[str, printable_text(100, "The name of the key.")]
-_Plan = Annotated[
-    PlanName,
-    Meta(
-        description="The plan, which sets the limits of the key.",
-        extra={"expected": f"one of {', '.join(map(repr, PLANS))}"},
-    ),
-]
+_Plan = Annotated[PlanName, Meta(description="The plan, which sets the limits of the key.")]
 _Limit = Annotated[
     int,
     Meta(

@@ -36,19 +36,10 @@ Login = Annotated[
         extra={"expected": "3 to 64 visible characters, without white space"},
     ),
 ]
-_Role = Annotated[
-    Role,
-    Meta(
-        description="The role, from which the scopes of the person follow.",
-        extra={"expected": f"one of {', '.join(map(repr, ROLES))}"},
-    ),
-]
+_Role = Annotated[Role, Meta(description="The role, from which the scopes of the person follow.")]
 _NewState = Annotated[
     Literal["active", "disabled"],
-    Meta(
-        description="Whether the person may sign in. One without a password is then `invited`.",
-        extra={"expected": "one of 'active', 'disabled'"},
-    ),
+    Meta(description="Whether the person may sign in. One without a password is then `invited`."),
 ]
 _Time = Annotated[datetime, Meta(tz=True)]
 

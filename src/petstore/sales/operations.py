@@ -42,13 +42,7 @@ class GetSalesQuery(
         ]
         | UnsetType
     ) = UNSET
-    by: Annotated[
-        By,
-        Meta(
-            description="Group by `day` or `category`.",
-            extra={"expected": "one of 'day', 'category'"},
-        ),
-    ] = "day"
+    by: Annotated[By, Meta(description="Group by `day` or `category`.")] = "day"
 
 
 async def _get(context: Context, call: Call[None, GetSalesQuery]) -> Result[Sales]:

@@ -96,9 +96,7 @@ Types = Annotated[
 ]
 _ABOUT = "What it is for. 1 to 255 printable characters, not only white space."
 Description = Annotated[str, printable_text(255, _ABOUT)]
-_Flag = Annotated[
-    bool, Meta(description="Whether the webhook is enabled.", extra={"expected": "true or false"})
-]
+_Flag = Annotated[bool, Meta(description="Whether the webhook is enabled.")]
 _Time = Annotated[datetime, Meta(tz=True)]
 _Moment = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 

@@ -71,13 +71,7 @@ _Failing = Annotated[
         extra={"expected": "true"},
     ),
 ]
-_State = Annotated[
-    DeliveryState,
-    Meta(
-        description="Filters by state.",
-        extra={"expected": "one of 'pending', 'succeeded', 'failed'"},
-    ),
-]
+_State = Annotated[DeliveryState, Meta(description="Filters by state.")]
 
 
 class ListWebhooksQuery(PageQuery, frozen=True):
