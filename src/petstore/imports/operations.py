@@ -1,8 +1,8 @@
 """The operations on imports: a file is sent, decided about, run, and perhaps undone."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from io import TextIOWrapper
 from tempfile import TemporaryFile
@@ -25,7 +25,6 @@ from petstore.imports.columns import (
     ImportMapping,
     ImportMappingPatch,
     ImportSettings,
-    can_be_category,
     cells_of,
     meaning_of,
     rows_below,
@@ -43,6 +42,7 @@ from petstore.imports.model import (
 )
 from petstore.imports.reading import Row, decode_rows, read_table
 from petstore.imports.store import (
+    Batches,
     ReadFile,
     StoredImport,
     add_rows,
@@ -51,11 +51,13 @@ from petstore.imports.store import (
     create_import,
     current,
     delete_import,
+    find_categories,
     find_same,
     get_import,
     judge_now,
     list_imports,
     names_here,
+    new_categories,
     prepare,
     read_batches,
     refused_rows,
@@ -175,63 +177,61 @@ async def _update(context: Context, call: Call[ImportPatch, None]) -> Result[Imp
     for field, number in wanted.items():
         if number not in known:
             raise unknown_category(number, field)
-    first: list[Row] = await anext(_batches(store, present), [])
+    first, _ = await anext(read_batches(store, present.id), ([], []))
     settings = patched(present.settings, patch, first)
-    preview = await preview_of(store, _batches(store, present), settings)
+    preview = await preview_of(store, read_batches(store, present.id), settings)
     start, now = len(first) - len(rows_below(first, settings)), context.services.clock()
     check = context.conditions.check
-    unit = change_settings(present, context.caller.id, settings, start, preview, now, check)
+    unit = change_settings(present, settings, start, preview, now, check)
     return await change(context, shown(unit))
 
 
-async def _batches(store: Reader, present: StoredImport) -> AsyncIterator[list[Row]]:
-    async for rows, _ in read_batches(store, present.id):
-        yield rows
+async def _next_rows(store: Reader, present: StoredImport) -> _Step | None:
+    if present.undo_request is not None or not present.waiting:
+        return None
+    prepared = await prepare(store, present)
+    return len(prepared.rows), partial(add_rows, present, prepared)
+
+
+async def _next_pets(store: Reader, present: StoredImport) -> _Step | None:
+    if present.undo_request is not None and not present.waiting:
+        return None
+    return await count_next_pets(store, present.id), partial(undo_rows, present)
 
 
 async def _run(context: Context, call: Call[None, None]) -> Result[Import]:
-    known: dict[str, int] = {}
-
-    async def step(present: StoredImport) -> _Step | None:
-        if not present.waiting or present.undo_request is not None:
-            return None
-        prepared = await prepare(context.services.store, present, known)
-        return len(prepared.rows), partial(add_rows, present, context.caller.id, prepared)
-
     if replay := await find_replay(context):
         return replay
     present = await _find(context, call)
-    if present.state == "undone":
+    if present.undo_request is not None:
         msg = f"import {present.id} was undone: its rows are not added any more"
         raise ImportClosed(msg)
-    return await _in_steps(context, present, step)
+    return await _in_steps(context, present, _next_rows)
 
 
 async def _undo(context: Context, call: Call[None, None]) -> Result[Import]:
-    async def step(present: StoredImport) -> _Step | None:
-        if present.state == "undone" and not present.waiting:
-            return None
-        size = await count_next_pets(context.services.store, present.id)
-        return size, partial(undo_rows, present, context.caller.id)
-
     if replay := await find_replay(context):
         return replay
     present = await _find(context, call)
     if not present.added:
         msg = f"import {present.id} has added nothing that could be undone"
         raise ImportClosed(msg)
-    return await _in_steps(context, present, step)
+    return await _in_steps(context, present, _next_pets)
 
 
 async def _in_steps(
     context: Context,
     present: StoredImport,
-    next_step: Callable[[StoredImport], Awaitable[_Step | None]],
+    next_step: Callable[[Reader, StoredImport], Awaitable[_Step | None]],
 ) -> Result[Import]:
     """Take steps for about a second, so that the client can show the progress."""
     context.conditions.check(present.shown)
     services, ends, rows = context.services, monotonic() + _RUN_SECONDS, 0
-    while rows < _RUN_ROWS and monotonic() < ends and (step := await next_step(present)):
+    while (
+        rows < _RUN_ROWS
+        and monotonic() < ends
+        and (step := await next_step(services.store, present))
+    ):
         size, unit = step
         count = await _paid(context, size, is_first=not rows)
         if count or not size:
@@ -433,9 +433,9 @@ OPERATIONS = (
 T = TypeVar("T")
 
 
-async def in_order(lines: Iterable[bytes]) -> AsyncIterator[list[Row]]:
+async def in_order(lines: Iterable[bytes]) -> Batches:
     for line in lines:
-        yield decode_rows(line)
+        yield decode_rows(line), []
 
 
 def patched(settings: ImportSettings, patch: ImportPatch, rows: Sequence[Row]) -> ImportSettings:
@@ -477,24 +477,16 @@ def _changed(
     return changed
 
 
-@dataclass
-class _Word:
-    """A word as the file has it first, and how many rows have it."""
-
-    text: str
-    rows: int = 0
-
-
-async def preview_of(
-    reader: Reader, batches: AsyncIterator[Sequence[Row]], settings: ImportSettings
-) -> ImportPreview:
-    slices, known, choices = TimeSlices(), dict[str, int](), settings.choices({})
+async def preview_of(reader: Reader, batches: Batches, settings: ImportSettings) -> ImportPreview:
+    slices, choices = TimeSlices(), settings.choices({})
     added = refused = already_here = without_category = 0
-    categories, statuses = dict[str, _Word](), dict[str, _Word]()
-    async for batch in batches:
+    # The words of rows, by their keys.
+    categories, statuses = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    async for batch, _ in batches:
         rows = cells_of(rows_below(batch, settings), settings)
+        known = await find_categories(reader, rows)
         judged = await judge_now(reader, rows, settings, known)
-        names = []
+        new, names = new_categories(rows, known), []
         for row, pet in zip(rows, judged, strict=True):
             await slices.rest()
             if isinstance(pet, NewPet):
@@ -503,22 +495,22 @@ async def preview_of(
                 continue
             without_category += not row.category
             key = name_key(row.category)
-            if key in categories or (key not in known and can_be_category(row.category)):
-                categories.setdefault(key, _Word(row.category)).rows += 1
+            if key in categories or key in new:
+                categories[key].append(row.category)
             key = word_key(row.status)
             if key not in ("", *STATUSES):
-                statuses.setdefault(key, _Word(row.status)).rows += 1
+                statuses[key].append(row.status)
         here = await names_here(reader, {*names})
         already_here += sum(name in here for name in names)
         added, refused = added + len(names), refused + len(rows) - len(names)
     mapped = settings.category_ids({})
     unknown = [
-        ImportWord(word.text[:MAX_WORD], word.rows, category_id=mapped.get(key, UNSET))
-        for key, word in categories.items()
+        ImportWord(words[0][:MAX_WORD], len(words), category_id=mapped.get(key, UNSET))
+        for key, words in categories.items()
     ]
     others = [
-        ImportWord(word.text[:MAX_WORD], word.rows, meaning_of(key, choices))
-        for key, word in statuses.items()
+        ImportWord(words[0][:MAX_WORD], len(words), meaning_of(key, choices))
+        for key, words in statuses.items()
     ]
     unknown.sort(key=lambda word: -word.rows)
     others.sort(key=lambda word: (word.means is not UNSET, -word.rows))
