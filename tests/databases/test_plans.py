@@ -307,11 +307,9 @@ READS_OF_A_DELIVERER: Reads = {
 }
 
 IMPORT_SETTINGS = ImportSettings("UTF-8", [], 2, unknown_categories="create")
-IMPORT_ROW = (7, 7, "pets.csv", encode_json(IMPORT_SETTINGS).decode(), "{}", 9, *[0] * 5, "[]")
-IMPORT_ROW += (None, None, 0)
-STORED_IMPORT = imports.StoredImport(
-    7, 7, "pets.csv", IMPORT_SETTINGS, ImportPreview(), 9, 0, 0, 0, 0, 0, [], None, None, 0
-)
+IMPORT_ROW = (7, 7, "pets.csv", encode_json(IMPORT_SETTINGS).decode(), "{}", 9, *[0] * 6, "[]")
+IMPORT_ROW += (None, None)
+STORED_IMPORT = imports.StoredImport(7, 7, "pets.csv", IMPORT_SETTINGS, ImportPreview(), 9, 0, 0, 0)
 KEY_ROW = tuple(keys.values_of(ADMIN)[name] for name in keys.COLUMNS)
 SOLD_ROW = order_row(7, 7, "cancelled", buyer="Jane")
 WEBHOOK_ROW = (2, "https://shop.example", "", None, 0, None, 0, None, None, 7, "key")

@@ -43,7 +43,6 @@ from petstore.imports.model import (
 from petstore.imports.reading import Row, decode_rows, read_table
 from petstore.imports.store import (
     Batches,
-    ReadFile,
     StoredImport,
     add_rows,
     change_settings,
@@ -157,9 +156,11 @@ async def _store_file(context: Context, file: FileBody, name: str) -> StoredImpo
             msg = "The file has no row for a pet."
             raise InvalidBody(msg)
         preview = await preview_of(services.store, in_order(_lines(table)), settings)
-        read = ReadFile(file.digest, name, settings, preview, head.rows, start, _lines(table))
-        unit = create_import(context.caller.id, read, services.clock())
-        return await services.store.write(unit)
+        new = StoredImport(
+            *(0, context.caller.id, name, settings, preview),
+            *(head.rows, start, start, services.clock()),
+        )
+        return await services.store.write(create_import(new, file.digest, _lines(table)))
 
 
 def _lines(table: BinaryIO) -> Iterator[bytes]:

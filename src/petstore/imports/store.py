@@ -65,13 +65,13 @@ class StoredImport(NamedTuple):
     records: int
     start: int
     done: int
-    added: int
-    deleted: int
-    kept: int
-    kept_pets: list[KeptPet]
-    run_request: str | None
-    undo_request: str | None
     created_at: Milliseconds
+    added: int = 0
+    deleted: int = 0
+    kept: int = 0
+    kept_pets: Sequence[KeptPet] = ()
+    run_request: str | None = None
+    undo_request: str | None = None
 
     @property
     def state(self) -> ImportState:
@@ -102,7 +102,7 @@ class StoredImport(NamedTuple):
             refused=self.done - self.start - self.added,
             deleted=self.deleted,
             kept=self.kept,
-            kept_pets=self.kept_pets,
+            kept_pets=[*self.kept_pets],
             has_header=self.settings.header_line is not UNSET,
             created_at=utc(self.created_at),
             preview=self.preview if self.state == "open" else UNSET,
@@ -256,33 +256,21 @@ def find_same(caller_id: int, digest: bytes) -> Unit[StoredImport | None]:
     return same
 
 
-class ReadFile(NamedTuple):
-    """A file as it was read; its ``batches`` are JSON."""
-
-    digest: bytes
-    name: str
-    settings: ImportSettings
-    preview: ImportPreview
-    records: int
-    start: int
-    batches: Iterable[bytes]
-
-
-def create_import(caller_id: int, file: ReadFile, now: Milliseconds) -> Unit[StoredImport]:
-    """Store a file and its rows; if the caller has it, return the import that it has."""
-    same = yield from find_same(caller_id, file.digest)
+def create_import(new: StoredImport, digest: bytes, batches: Iterable[bytes]) -> Unit[StoredImport]:
+    """Store a file and its rows, JSON; if the caller has it, return the import that it has."""
+    same = yield from find_same(new.caller_id, digest)
     if same is not None and same.undo_request is None:
         return same
     rows = yield _sql(
         "insert_import",
-        "INSERT INTO imports (caller_id, digest, file_name, settings, preview, records, start,"  # noqa: S608
+        "INSERT INTO imports (caller_id, digest, file_name, settings, preview, records, start,"
         " done, created_at, touched_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?8)"
-        f" RETURNING {_COLUMNS}",
-        *(caller_id, file.digest, file.name, _json(file.settings)),
-        *(_json(file.preview), file.records, file.start, now),
+        " RETURNING id",
+        *(new.caller_id, digest, new.file_name, _json(new.settings)),
+        *(_json(new.preview), new.records, new.start, new.created_at),
     )
-    created = _import_of(rows[0])
-    for number, batch in enumerate(file.batches):
+    created = new._replace(id=rows[0][0])
+    for number, batch in enumerate(batches):
         sql = "INSERT INTO import_batches (import_id, first, records) VALUES (?1, ?2, ?3)"
         first = number * ROWS_AT_ONCE
         yield _sql("insert_import_batch", sql, created.id, first, batch.decode())
@@ -380,7 +368,7 @@ def undo_rows(
         "update_undone_import",
         "UPDATE imports SET deleted = deleted + ?1, kept = kept + ?2, kept_pets = ?3,"  # noqa: S608
         f" undo_request = ?4, touched_at = ?5 WHERE id = ?6 RETURNING {_COLUMNS}",
-        *(len(some) - len(kept), len(kept), _json((locked.kept_pets + named)[:MAX_LISTED])),
+        *(len(some) - len(kept), len(kept), _json([*locked.kept_pets, *named][:MAX_LISTED])),
         *(by.request_id or "", now, locked.id),
     )
     return _import_of(changed[0])
@@ -425,5 +413,5 @@ def _json(value: object) -> str:
 def _import_of(row: Row) -> StoredImport:
     stored = StoredImport(*row)
     return stored._replace(
-        settings=_settings_in(row[3]), preview=_preview_in(row[4]), kept_pets=_kept_in(row[11])
+        settings=_settings_in(row[3]), preview=_preview_in(row[4]), kept_pets=_kept_in(row[12])
     )
