@@ -185,9 +185,9 @@ def test_only_the_status_of_a_closed_order_changes_the_pet() -> None:
 def test_an_order_is_cancelled_when_its_reservation_lapses(
     reserved_until: datetime | UnsetType, milliseconds: int, *, is_open: bool
 ) -> None:
-    placed = order(reserved_until=reserved_until)
+    placed = order(reserved_until=reserved_until, ship_date=CHRISTMAS)
     now = NOON + timedelta(milliseconds=milliseconds)
-    ended = order("cancelled", cancelled_at=NOON)
+    ended = order("cancelled", cancelled_at=NOON, ship_date=CHRISTMAS)
     assert as_of(placed, now) == (placed if is_open else ended)
 
 
