@@ -69,9 +69,15 @@ def printable_text(longest: int, description: str) -> Meta:
     return _text(longest, PRINTABLE, description, expected)
 
 
-def _text(longest: int, pattern: str, description: str, expected: str) -> Meta:
+def any_text(shortest: int, longest: int, description: str) -> Meta:
+    """Describe a text that may be blank, or even empty."""
+    expected = f"{shortest} to {longest} characters" if shortest else f"up to {longest} characters"
+    return _text(longest, NO_U0000, description, expected, shortest)
+
+
+def _text(longest: int, pattern: str, description: str, expected: str, shortest: int = 1) -> Meta:
     return Meta(
-        min_length=1,
+        min_length=shortest or None,
         max_length=longest,
         pattern=pattern,
         description=description,

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from petstore.domain.decoding import RowMapping
-from petstore.domain.fields import NO_U0000, Id, Int64, Moment, merged, printable_text
+from petstore.domain.fields import Id, Int64, Moment, any_text, merged, printable_text
 from petstore.domain.time_zones import local_time
 from petstore.errors import IllegalTransition, InvalidBody
 from petstore.pets.model import PetStatus
@@ -39,27 +39,26 @@ Buyer = Annotated[
 
 Note = Annotated[
     str,
-    Meta(
-        min_length=1,
-        max_length=1000,
-        pattern=NO_U0000,
-        description=(
-            "What the staff should know. 1 to 1000 characters, line breaks included, without"
-            " U+0000. No event has it."
-        ),
-        extra={"expected": "1 to 1000 characters"},
+    any_text(
+        *(1, 1000),
+        "What the staff should know. 1 to 1000 characters, line breaks included, without U+0000."
+        " No event has it.",
     ),
 ]
 
-Amount = Annotated[
-    int,
-    Meta(
+
+def _amount(description: str, expected: str) -> Meta:
+    return Meta(
         ge=0,
         le=MAX_AMOUNT,
-        description="The price, in the smallest unit of the currency, such as cents.",
-        extra={"expected": "an integer from 0 to 10^12"},
+        description=description,
+        extra={"expected": f"an integer from 0 to {expected}"},
         extra_json_schema={"format": "int64"},
-    ),
+    )
+
+
+Amount = Annotated[
+    int, _amount("The price, in the smallest unit of the currency, such as cents.", "10^12")
 ]
 
 Currency = Annotated[
@@ -79,18 +78,8 @@ ReturnReason = Annotated[
     str, printable_text(200, "Why it was returned. 1 to 200 characters. No event has it.")
 ]
 
-Refund = Annotated[
-    int,
-    Meta(
-        ge=0,
-        le=MAX_AMOUNT,
-        description=(
-            "What the buyer got back for a returned pet, up to `amount`. By default all of it."
-        ),
-        extra={"expected": "an integer from 0 to the amount"},
-        extra_json_schema={"format": "int64"},
-    ),
-]
+_REFUND = "What the buyer got back for a returned pet, up to `amount`. By default all of it."
+Refund = Annotated[int, _amount(_REFUND, "the amount")]
 
 StatusOfOrder = Annotated[OrderStatus, Meta(description="The status of the order.")]
 
