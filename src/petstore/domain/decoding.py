@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, get_args, get_origin
 
@@ -181,18 +181,15 @@ def _decoders(struct: type) -> tuple[Callable[[bytes], Any], list[_Member]]:
     for field in found:
         decode: Callable[[Any], Any] = msgspec.json.Decoder(field.type).decode
         if isinstance(types[field.encode_name], inspect.IntType):
-            decode = _exactly(decode)
+            decode = partial(_decode_exactly, decode)
         members.append((field.encode_name, field.name, decode, field.required))
     return split, members
 
 
-def _exactly(decode: Callable[[bytes], Any]) -> Callable[[msgspec.Raw], Any]:
-    def decode_exactly(raw: msgspec.Raw) -> Any:
-        text = bytes(raw)
-        is_decimal = text[0] in _START_OF_NUMBER and not text.isdigit()
-        return decode(_plain(text) if is_decimal else text)
-
-    return decode_exactly
+def _decode_exactly(decode: Callable[[bytes], Any], raw: msgspec.Raw) -> Any:
+    text = bytes(raw)
+    is_decimal = text[0] in _START_OF_NUMBER and not text.isdigit()
+    return decode(_plain(text) if is_decimal else text)
 
 
 def _plain(number: bytes) -> bytes:

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from io import TextIOWrapper
+from operator import attrgetter
 from tempfile import TemporaryFile
 from time import monotonic
 from typing import Annotated, Any, BinaryIO, TypeAlias, TypeVar, cast
@@ -13,7 +14,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict, astuple, replace
 
 from petstore.categories.store import list_categories, unknown_category
-from petstore.databases.contract import Reader, Unit
+from petstore.databases.contract import Reader, Unit, mapped
 from petstore.domain.csv_files import cells_writer
 from petstore.domain.cursors import NEWEST_FIRST
 from petstore.domain.fields import NO_U0000, merged
@@ -60,7 +61,6 @@ from petstore.imports.store import (
     prepare,
     read_batches,
     refused_rows,
-    shown,
     undo_rows,
 )
 from petstore.interface.bodies import room_for_file
@@ -82,6 +82,7 @@ _CSV_HEADERS = [b"content-type: text/csv; charset=utf-8"]
 _ADDED_COLUMNS = ("Line", "Reason")
 _RUN_SECONDS = 1.0
 _RUN_ROWS = 2_000
+_shown = attrgetter("shown")
 
 _Step: TypeAlias = tuple[int, Callable[..., Unit[StoredImport]]]
 """How many rows a step has, and what returns its unit of work for so many of them."""
@@ -141,7 +142,7 @@ async def _create(context: Context, call: Call[FileBody, CreateImportQuery]) -> 
     if present is None or present.undo_request is not None:
         with room_for_file():
             present = await _store_file(context, call.body, name or "")
-    return await change(context, shown(current(present.id, caller_id)))
+    return await change(context, mapped(current(present.id, caller_id), _shown))
 
 
 async def _store_file(context: Context, file: FileBody, name: str) -> StoredImport:
@@ -184,7 +185,7 @@ async def _update(context: Context, call: Call[ImportPatch, None]) -> Result[Imp
     start, now = len(first) - len(rows_below(first, settings)), context.services.clock()
     check = context.conditions.check
     unit = change_settings(present, settings, start, preview, now, check)
-    return await change(context, shown(unit))
+    return await change(context, mapped(unit, _shown))
 
 
 async def _next_rows(store: Reader, present: StoredImport) -> _Step | None:
@@ -241,7 +242,7 @@ async def _in_steps(
         if count < size:
             break
         rows += size
-    return await change(context, shown(current(present.id, context.caller.id)))
+    return await change(context, mapped(current(present.id, context.caller.id), _shown))
 
 
 async def _paid(context: Context, rows: int, *, is_first: bool) -> int:

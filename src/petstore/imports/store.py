@@ -235,10 +235,6 @@ async def count_next_pets(reader: Reader, import_id: int) -> int:
 # Changes
 
 
-def shown(unit: Unit[StoredImport]) -> Unit[Import]:
-    return (yield from unit).shown
-
-
 def find_same(caller_id: int, digest: bytes) -> Unit[StoredImport | None]:
     """Lock the caller and return their import of a file; raise ``TooManyImports`` if full."""
     lock = "SELECT id FROM callers WHERE id = ?1 /*pg FOR NO KEY UPDATE */"

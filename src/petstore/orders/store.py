@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from datetime import datetime
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -33,7 +33,6 @@ from petstore.orders.model import (
     OrderCreate,
     OrderFilter,
     OrderPatch,
-    OrderStatus,
     as_of,
     lapsed,
     moved,
@@ -69,12 +68,6 @@ _MOST_READS = 20
 Delivery: TypeAlias = tuple[Milliseconds, int]
 """The position of an order in a list by delivery: its time, and the id."""
 _CLOCK_SKEW = 5 * MINUTE
-_EVENTS: dict[OrderStatus, ResourceEventType] = {
-    "approved": "order.approved",
-    "delivered": "order.delivered",
-    "returned": "order.returned",
-    "cancelled": "order.cancelled",
-}
 
 
 async def list_orders(
@@ -310,7 +303,7 @@ def _event_type(stored: Order, order: Order, changed: Order) -> ResourceEventTyp
         return "order.lapsed"
     if changed.status == order.status:
         return "order.updated"
-    return _EVENTS[changed.status]
+    return cast("ResourceEventType", f"order.{changed.status}")
 
 
 def _free(rows: list[Row], now: Milliseconds) -> Unit[None]:
@@ -375,6 +368,7 @@ async def search_orders(
 
 _LOG = logging.getLogger(__name__)
 _TIMEOUT = 0.25
+_NEVER: Milliseconds = 2**63
 
 
 class Reservations:
@@ -383,19 +377,19 @@ class Reservations:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._next: Milliseconds | None = None
-        self._noted: Milliseconds | None = None  # the earliest since the database was last read
+        self._next = _NEVER
+        self._noted = _NEVER  # the earliest since the database was last read
         self._settling = asyncio.Lock()
         self.periodic_task = PeriodicTask(
             self.refresh, 1, "lapsed reservations were not released", at_start=True
         )
 
     def note(self, until: Milliseconds) -> None:
-        self._next = _earlier(until, self._next)
-        self._noted = _earlier(until, self._noted)
+        self._next = min(until, self._next)
+        self._noted = min(until, self._noted)
 
     def are_due(self) -> bool:
-        return self._next is not None and self._clock() >= self._next
+        return self._clock() >= self._next
 
     async def settle(self) -> None:
         """Release the pets that are due. If the database is slow or unreachable, do nothing."""
@@ -406,7 +400,7 @@ class Reservations:
                     await self._free()
         except (Unavailable, TimeoutError) as error:
             # From now on only ``refresh`` tries, and no request waits for it.
-            self._next = None
+            self._next = _NEVER
             reason = str(error) or "the database did not take it soon enough"
             _LOG.warning("lapsed reservations were not released: %s", reason)
 
@@ -415,27 +409,23 @@ class Reservations:
             try:
                 await self._free()
             except Unavailable:
-                self._next = None  # the next refresh tries again; no request waits for it
+                self._next = _NEVER  # the next refresh tries again; no request waits for it
                 raise
 
     async def _free(self) -> None:
         due = await self._read_next()
-        while due is not None and self._clock() >= due:
+        while self._clock() >= due:
             await self._store.write(free_lapsed(self._clock()))
             due = await self._read_next()
         # The read may have begun before a reservation that was made during it.
-        self._next = due if self._noted is None else _earlier(self._noted, due)
+        self._next = min(self._noted, due)
 
-    async def _read_next(self) -> Milliseconds | None:
+    async def _read_next(self) -> Milliseconds:
         select = Statement(
             "SELECT reserved_until FROM orders WHERE reserved_until IS NOT NULL"
             " ORDER BY reserved_until LIMIT 1",
             name="select_next_lapse",
         )
-        self._noted = None
+        self._noted = _NEVER
         rows = await self._store.read(select)
-        return rows[0][0] if rows else None
-
-
-def _earlier(one: Milliseconds, other: Milliseconds | None) -> Milliseconds:
-    return one if other is None else min(one, other)
+        return rows[0][0] if rows else _NEVER
