@@ -38,15 +38,6 @@ def test_a_clerk_sees_what_a_file_has(name: str) -> None:
     assert seen_in((FILES / name).read_bytes()) == SEEN[name].rstrip("\n")
 
 
-@pytest.mark.parametrize("name", ["14-pets.xlsx", "33-cp1252-plain-header.csv"])
-def test_a_file_is_read_in_a_process_of_its_own(name: str) -> None:
-    with (FILES / name).open("rb") as file, TemporaryFile() as table:
-        head = read_table(file, table)
-        table.seek(0)
-        rows = [row for line in table for row in decode_rows(line)]
-        assert (head, rows) == read((FILES / name).read_bytes())
-
-
 SPACE = ["x" * 2**20] * 250
 CELL = '<table:table-cell office:value-type="string"><text:p>Rex</text:p></table:table-cell>'
 REPEATED = f'<table:table-row table:number-rows-repeated="9999999">{CELL}</table:table-row>'

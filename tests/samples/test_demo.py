@@ -5,7 +5,6 @@ import shlex
 import shutil
 import stat
 import subprocess
-from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.resources import files
@@ -186,10 +185,6 @@ async def test_the_demo_has_sample_pets_and_orders(address: str, clock: ManualCl
         events = dict(await rows(store, "SELECT type, count(*) FROM events GROUP BY type"))
         assert (events["order.cancelled"], events["order.lapsed"]) == (9, 6)
         assert await column(store, "SELECT count(cancel_reason) FROM orders") == [9]
-        (counter,) = await column(
-            store, "SELECT count(*) FROM orders WHERE delivered_at = placed_at"
-        )
-        assert 50 <= counter <= 80
         pending = await column(store, "SELECT id FROM pets WHERE status = 'pending' ORDER BY id")
         is_open = "status IN ('placed', 'approved')"
         ordered = f"SELECT pet_id FROM orders WHERE {is_open} ORDER BY pet_id"  # noqa: S608
@@ -200,8 +195,6 @@ async def test_the_demo_has_sample_pets_and_orders(address: str, clock: ManualCl
         assert times[0] == clock.now - 60 * DAY
         assert all(earlier <= later for earlier, later in pairwise(times))
         assert times[-1] <= clock.now
-        people = await column(store, "SELECT at FROM events WHERE actor LIKE 'person/%'")
-        assert all((clock.now - at) % DAY <= 9 * HOUR for at in people)  # while it is open
 
 
 @pytest.mark.parametrize(
@@ -218,29 +211,18 @@ async def test_a_demo_with_any_settings_has_the_same_numbers(
     counts = "SELECT status, count(*) FROM orders GROUP BY status"
     async with demo_store(address, clock, **settings) as store:
         assert dict(await rows(store, counts)) == ORDERS
-        sold = await column(store, "SELECT delivered_at FROM orders WHERE status = 'delivered'")
-        came = dict(await rows(store, "SELECT resource, at FROM events WHERE type = 'pet.created'"))
-        placed = await rows(store, "SELECT pet_id, placed_at FROM orders")
-        (waits,) = await column(
-            store, "SELECT min(placed_at) FROM orders WHERE status = 'approved'"
-        )
         reserved = await rows(
             store, "SELECT placed_at, reserved_until FROM orders WHERE status = 'placed'"
         )
-        amounts = await rows(store, "SELECT currency, amount FROM orders WHERE amount IS NOT NULL")
+        currencies = await column(store, "SELECT currency FROM orders WHERE amount IS NOT NULL")
         people = (await list_people(store, environment, None, 10)).items
         actors = {*await column(store, "SELECT actor FROM events")}
-    assert sum(at > clock.now - 9 * HOUR for at in sold) >= 3
-    weeks = Counter((clock.now - at) // (7 * DAY) for at in sold)
-    assert min(weeks[week] for week in range(7)) >= 7
-    assert all(came[f"pet/{pet_id}"] < at for pet_id, at in placed)
-    assert clock.now - waits > 7 * DAY
     for at, until in reserved:
         assert until == (at + minutes * MINUTE if minutes else None)
         assert until is None or until > clock.now
     if minutes == 1440:  # one of them ends soon
         assert min(until for _, until in reserved) < clock.now + 2 * HOUR
-    assert {each for each, _ in amounts} == {currency}
+    assert {*currencies} == {currency}
     staff = {f"person/{person.id}" for person in people if person.state == "active"}
     assert len(staff) == 2
     assert actors == {*staff, "key/1", "service", "operator"}

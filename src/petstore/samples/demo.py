@@ -1,6 +1,6 @@
 """The demo store: its history, a key in a file beside the database, and an administrator."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from csv import DictReader
 from importlib.resources import files
@@ -267,10 +267,9 @@ def record_usage(key_id: int, now: Milliseconds) -> Unit[None]:
             counts.append(("response", key_id, str(status), hour, requests * share // 1000, ""))
         latest = text_of((day * DAY + 15 * HOUR, *_OLD_PROGRAM))
         counts.append(("deprecated", key_id, "getPet", hour, requests // 40, latest))
-    yield from _insert("usage", ["requests"], usage)
-    yield from _insert("counts", ["count", "latest"], counts)
-
-
-def _insert(table: str, counts: Sequence[str], rows: Iterable[Row]) -> Unit[None]:
-    key = TABLES_BY_NAME[table].key
-    yield from upsert(table, (*key, *counts), rows, f"({', '.join(key)}) DO NOTHING")
+    for table, values, rows in (
+        ("usage", ["requests"], usage),
+        ("counts", ["count", "latest"], counts),
+    ):
+        key = TABLES_BY_NAME[table].key
+        yield from upsert(table, (*key, *values), rows, f"({', '.join(key)}) DO NOTHING")
