@@ -69,15 +69,22 @@ def printable_text(longest: int, description: str) -> Meta:
     return _text(longest, PRINTABLE, description, expected)
 
 
-def any_text(shortest: int, longest: int, description: str) -> Meta:
+def any_text(shortest: int, longest: int, description: str, example: str = "") -> Meta:
     """Describe a text that may be blank, or even empty."""
     expected = f"{shortest} to {longest} characters" if shortest else f"up to {longest} characters"
-    return _text(longest, NO_U0000, description, expected, shortest)
-
-
-def _text(longest: int, pattern: str, description: str, expected: str, shortest: int = 1) -> Meta:
     return Meta(
         min_length=shortest or None,
+        max_length=longest,
+        pattern=NO_U0000,
+        description=description,
+        examples=[example] if example else None,
+        extra={"expected": expected},
+    )
+
+
+def _text(longest: int, pattern: str, description: str, expected: str) -> Meta:
+    return Meta(
+        min_length=1,
         max_length=longest,
         pattern=pattern,
         description=description,

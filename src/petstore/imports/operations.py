@@ -17,7 +17,7 @@ from petstore.categories.store import list_categories, unknown_category
 from petstore.databases.contract import Reader, Unit, mapped
 from petstore.domain.csv_files import cells_writer
 from petstore.domain.cursors import NEWEST_FIRST
-from petstore.domain.fields import NO_U0000, merged
+from petstore.domain.fields import any_text, merged
 from petstore.domain.names import name_key
 from petstore.domain.words import whole_term
 from petstore.errors import ImportClosed, InvalidBody, TooManyImports, UnknownCategory
@@ -90,16 +90,7 @@ _Step: TypeAlias = tuple[int, Callable[..., Unit[StoredImport]]]
 
 class CreateImportQuery(Struct, frozen=True, rename="camel"):
     file_name: (
-        Annotated[
-            str,
-            Meta(
-                max_length=255,
-                pattern=NO_U0000,
-                description="The name of the file, which lists show.",
-                examples=["pets.csv"],
-                extra={"expected": "up to 255 characters, without U+0000"},
-            ),
-        ]
+        Annotated[str, any_text(0, 255, "The name of the file, which lists show.", "pets.csv")]
         | UnsetType
     ) = UNSET
 
@@ -248,13 +239,11 @@ async def _in_steps(
 async def _paid(context: Context, rows: int, *, is_first: bool) -> int:
     """Charge rows to the day of a key, and return for how many it has room."""
     caller, limiter = context.caller, context.services.limiter
-    cost = max(rows - is_first, 0)
-    if caller.kind != "key" or not cost:
+    if caller.kind != "key" or rows <= is_first:
         return rows
-    if (await limiter.charge(caller, cost)).verdict != "admitted":
-        cost = min(cost, (await limiter.look(caller)).day.remaining)
-        if cost and (await limiter.charge(caller, cost)).verdict != "admitted":
-            cost = 0
+    cost = min(rows - is_first, (await limiter.look(caller)).day.remaining)
+    if cost and (await limiter.charge(caller, cost)).verdict != "admitted":
+        cost = 0
     return cost + is_first
 
 
