@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from petstore.errors import InvalidBody
-from petstore.imports.reading import MAX_FILE, decode_rows, read_table
-from petstore.imports.tables import MAX_COLUMNS, MAX_ROW_TEXT, MAX_ROWS, write_rows
+from petstore.imports.reading import MAX_FILE, MAX_ROWS, decode_rows, read_table
+from petstore.imports.tables import MAX_COLUMNS, MAX_ROW_TEXT, write_rows
 from support.imported import read, seen_in
 from support.workbooks import excel, open_document, relations, row, shared_strings
 

@@ -34,14 +34,13 @@ from petstore.imports.columns import (
 )
 from petstore.imports.model import (
     MAX_LISTED,
-    MAX_ROWS,
     MAX_WORD,
     Import,
     ImportPatch,
     ImportPreview,
     ImportWord,
 )
-from petstore.imports.reading import Row, decode_rows, read_table
+from petstore.imports.reading import MAX_ROWS, Row, decode_rows, read_table
 from petstore.imports.store import (
     Batches,
     StoredImport,

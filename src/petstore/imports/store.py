@@ -201,11 +201,10 @@ def _judge(
 
 async def prepare(reader: Reader, present: StoredImport) -> Prepared:
     """Return the next rows of an import, up to the end of their batch."""
-    async for batch, _ in read_batches(reader, present.id, present.done):
-        rows = cells_of(batch[present.done % ROWS_AT_ONCE :], present.settings)
-        names = (row.name for row in rows if len(row.name) <= MAX_NAME)
-        return Prepared(rows, await find_categories(reader, rows), await terms_of_each(names))
-    return Prepared([], {}, {})
+    batch, _ = await anext(read_batches(reader, present.id, present.done), ([], []))
+    rows = cells_of(batch[present.done % ROWS_AT_ONCE :], present.settings)
+    names = (row.name for row in rows if len(row.name) <= MAX_NAME)
+    return Prepared(rows, await find_categories(reader, rows), await terms_of_each(names))
 
 
 async def refused_rows(

@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.clock import SECOND, Milliseconds, milliseconds
 from petstore.databases.contract import T, Unit
-from petstore.domain.fields import given_fields
+from petstore.domain.fields import any_text, given_fields
 from petstore.domain.names import MAX_SEARCHED
 from petstore.domain.networks import canonical_networks
 from petstore.errors import (
@@ -68,15 +68,11 @@ class ListKeysQuery(PageQuery, frozen=True):
     name: (
         Annotated[
             str,
-            Meta(
-                min_length=1,
-                max_length=MAX_SEARCHED,
-                description=(
-                    "Only keys with each of these words in their name, ignoring case, with this"
-                    " `id`, or with a token that ends in these four characters."
-                ),
-                examples=["till"],
-                extra={"expected": "1 to 100 characters"},
+            any_text(
+                *(1, MAX_SEARCHED),
+                "Only keys with each of these words in their name, ignoring case, with this `id`,"
+                " or with a token that ends in these four characters.",
+                "till",
             ),
         ]
         | UnsetType
