@@ -12,16 +12,10 @@ from support.cases import case
 from support.changes import create_category, update_category
 from support.error_body import assert_error
 from support.races import by_hand
-from support.sending import Send, sender
-from support.service import SERVICE_URL, Service
+from support.sending import Send
+from support.service import SERVICE_URL
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def send(service: Service) -> Send:
-    """Sends requests with a key without limits."""
-    return await sender(service)
 
 
 async def add(send: Send, *names: str) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from datetime import datetime
 from typing import TypeAlias, cast
 
 from msgspec import UNSET
@@ -50,6 +49,13 @@ _CHANGING = (
     *("approved_at", "delivered_at", "cancelled_at", "cancel_reason"),
     *("returned_at", "return_reason", "refund"),
 )
+_BY_DELIVERY = (
+    f"{_SELECT} WHERE delivered_at IS NOT NULL"
+    f" AND delivered_at >= /*sqlite*/ ?1 /*end*/ /*pg {opaque_parameter(1)} */"
+    f" AND (delivered_at, id) < (/*sqlite*/ ?2 /*end*/ /*pg {opaque_parameter(2)} */, ?3)"
+    " ORDER BY delivered_at DESC, id DESC"
+)
+_SELECT_DELIVERED = f"{limited_subquery(_BY_DELIVERY)} LIMIT {SHORT + 1}"
 _WIDTH = len(_CHANGING)
 _INSERT = (
     f"INSERT INTO orders ({', '.join((*_CHANGING, *_PLACED))}, category_id)"  # noqa: S608
@@ -97,7 +103,9 @@ async def list_delivered(
         after = LAST_ID if before is UNSET else milliseconds_up(before), 0
     orders: list[Order] = []
     for _ in range(_MOST_READS):
-        rows = await store.read(_select_delivered(since, after))
+        parameters = since, *after
+        select = Statement(_SELECT_DELIVERED, parameters, name="select_delivered_orders")
+        rows = await store.read(select)
         for order in map(ORDERS.read, rows):
             if wanted.admits(order):
                 if len(orders) == limit:
@@ -110,20 +118,6 @@ async def list_delivered(
     return orders, after
 
 
-def _select_delivered(since: Milliseconds, before: Delivery) -> Statement:
-    sql = (
-        f"{_SELECT} WHERE delivered_at IS NOT NULL"
-        f" AND delivered_at >= /*sqlite*/ ?1 /*end*/ /*pg {opaque_parameter(1)} */"
-        f" AND (delivered_at, id) < (/*sqlite*/ ?2 /*end*/ /*pg {opaque_parameter(2)} */, ?3)"
-        " ORDER BY delivered_at DESC, id DESC"
-    )
-    return Statement(
-        f"{limited_subquery(sql)} LIMIT {SHORT + 1}",
-        (since, *before),
-        name="select_delivered_orders",
-    )
-
-
 async def count_orders(store: Reader, wanted: OrderFilter, limit: int) -> int:
     filters = await _filters(store, wanted)
     return await read_count(store, "count_orders", "SELECT id FROM orders", filters, None, limit)
@@ -132,21 +126,17 @@ async def count_orders(store: Reader, wanted: OrderFilter, limit: int) -> int:
 async def _filters(store: Reader, wanted: OrderFilter) -> dict[str, Filter]:
     filters: dict[str, Filter] = {"pet_id": wanted.pet_id, "status": wanted.status}
     if wanted.placed_before is not UNSET:
-        filters["placed_at"] = await _placed_before(store, wanted.placed_before)
+        # Ids ascend with the time, as far as clocks agree: so no page looks far beyond the moment.
+        before = milliseconds_up(wanted.placed_before)
+        later = Statement(
+            "SELECT id FROM orders WHERE placed_at >= /*sqlite*/ ?1 /*end*/"  # noqa: S608
+            f" /*pg {opaque_parameter(1)} */ ORDER BY placed_at, id LIMIT 1",
+            (before + _CLOCK_SKEW,),
+            name="select_later_order",
+        )
+        rows = await store.read(later)
+        filters["placed_at"] = Below(before, rows[0][0] if rows else LAST_ID)
     return filters
-
-
-async def _placed_before(store: Reader, moment: datetime) -> Below:
-    # Ids ascend with the time, as far as clocks agree: so no page looks far beyond the moment.
-    before = milliseconds_up(moment)
-    later = Statement(
-        "SELECT id FROM orders WHERE placed_at >= /*sqlite*/ ?1 /*end*/"  # noqa: S608
-        f" /*pg {opaque_parameter(1)} */ ORDER BY placed_at, id LIMIT 1",
-        (before + _CLOCK_SKEW,),
-        name="select_later_order",
-    )
-    rows = await store.read(later)
-    return Below(before, rows[0][0] if rows else LAST_ID)
 
 
 async def get_order(store: Reader, order_id: int) -> Order:
