@@ -485,7 +485,7 @@ async def preview_of(reader: Reader, batches: Batches, settings: ImportSettings)
                 continue
             without_category += not row.category
             key = name_key(row.category)
-            if key in categories or key in new:
+            if key in new:
                 categories[key].append(row.category)
             key = word_key(row.status)
             if key not in ("", *STATUSES):
