@@ -58,6 +58,7 @@ from petstore.imports.store import (
     names_here,
     new_categories,
     prepare,
+    read_batch,
     read_batches,
     refused_rows,
     undo_rows,
@@ -169,7 +170,7 @@ async def _update(context: Context, call: Call[ImportPatch, None]) -> Result[Imp
     for field, number in wanted.items():
         if number not in known:
             raise unknown_category(number, field)
-    first, _ = await anext(read_batches(store, present.id), ([], []))
+    first = await read_batch(store, present.id)
     settings = patched(present.settings, patch, first)
     preview = await preview_of(store, read_batches(store, present.id), settings)
     start, now = len(first) - len(rows_below(first, settings)), context.services.clock()

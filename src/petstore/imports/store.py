@@ -152,6 +152,12 @@ async def read_batches(reader: Reader, import_id: int, at: int = 0) -> Batches:
         first += ROWS_AT_ONCE
 
 
+async def read_batch(reader: Reader, import_id: int, at: int = 0) -> list[FileRow]:
+    async for rows, _ in read_batches(reader, import_id, at):
+        return rows
+    return []
+
+
 async def names_here(reader: Reader, names: Collection[str]) -> set[str]:
     """Return which of the terms of whole names pets in the store have."""
     if not names:
@@ -201,7 +207,7 @@ def _judge(
 
 async def prepare(reader: Reader, present: StoredImport) -> Prepared:
     """Return the next rows of an import, up to the end of their batch."""
-    batch, _ = await anext(read_batches(reader, present.id, present.done), ([], []))
+    batch = await read_batch(reader, present.id, present.done)
     rows = cells_of(batch[present.done % ROWS_AT_ONCE :], present.settings)
     names = (row.name for row in rows if len(row.name) <= MAX_NAME)
     return Prepared(rows, await find_categories(reader, rows), await terms_of_each(names))
