@@ -78,8 +78,6 @@ MEDIA_TYPES = (
     "application/vnd.ms-excel",
 )
 
-_CSV_HEADERS = [b"content-type: text/csv; charset=utf-8"]
-_ADDED_COLUMNS = ("Line", "Reason")
 _RUN_SECONDS = 1.0
 _RUN_ROWS = 2_000
 _shown = attrgetter("shown")
@@ -251,7 +249,8 @@ async def _refused(context: Context, call: Call[None, RefusedQuery]) -> Result[N
     present = await _find(context, call)
     with room_for_file():
         file = await _file_of_refused(context.services.store, present, call.query.limit)
-    return Result(None, response=Response(200, b"", [*_CSV_HEADERS], file=file))
+    headers = [b"content-type: text/csv; charset=utf-8"]
+    return Result(None, response=Response(200, b"", headers, file=file))
 
 
 async def _file_of_refused(
@@ -268,7 +267,7 @@ async def _file_of_refused(
             fields = {place: field for field, place in asdict(settings.mapping).items()}
             fields |= {settings.mapping.category_id: "category"}
             names = [fields.get(place, "") for place, _ in enumerate(names)]
-        write([*names, *_ADDED_COLUMNS])
+        write([*names, "Line", "Reason"])
         left = MAX_ROWS if limit is UNSET else limit
         async for row, reasons in refused_rows(store, present):
             cells = [*row.cells, *[""] * len(names)][: len(names)]

@@ -19,7 +19,6 @@ from petstore.categories.store import create_category
 from petstore.clock import DAY, HOUR, Clock, Milliseconds, system_clock, utc
 from petstore.databases.contract import Row, Statement, Store, Unit, read_unit, upsert
 from petstore.databases.private_files import create
-from petstore.databases.schema import TABLES_BY_NAME
 from petstore.errors import LoginTaken
 from petstore.events.model import OPERATOR, SERVICE, START, Author
 from petstore.events.store import Change, newest_position
@@ -267,9 +266,7 @@ def record_usage(key_id: int, now: Milliseconds) -> Unit[None]:
             counts.append(("response", key_id, str(status), hour, requests * share // 1000, ""))
         latest = text_of((day * DAY + 15 * HOUR, *_OLD_PROGRAM))
         counts.append(("deprecated", key_id, "getPet", hour, requests // 40, latest))
-    for table, values, rows in (
-        ("usage", ["requests"], usage),
-        ("counts", ["count", "latest"], counts),
-    ):
-        key = TABLES_BY_NAME[table].key
-        yield from upsert(table, (*key, *values), rows, f"({', '.join(key)}) DO NOTHING")
+    yield from upsert("usage", ("key_id", "day", "requests"), usage, "(key_id, day) DO NOTHING")
+    key = ("kind", "key_id", "name", "hour")
+    counted = (*key, "count", "latest")
+    yield from upsert("counts", counted, counts, f"({', '.join(key)}) DO NOTHING")
