@@ -26,6 +26,7 @@ from support.pooler import pooler
 from support.postgres import PostgresServer, postgres_server
 from support.process import ServerProcess, StartServer, servers_in, serving
 from support.redis_server import RedisServer, redis_server
+from support.sending import Send, sender
 from support.service import Service, running_service
 from support.shop import Shop
 from support.stores import open_store
@@ -148,6 +149,12 @@ async def store(address: str, timeout_ms: int) -> AsyncIterator[Store]:
 async def service(address: str, clock: ManualClock) -> AsyncIterator[Service]:
     async with running_service(address, clock) as service:
         yield service
+
+
+@pytest.fixture
+async def send(service: Service) -> Send:
+    """Sends requests with a key without limits."""
+    return await sender(service)
 
 
 @pytest.fixture

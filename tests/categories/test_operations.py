@@ -1,7 +1,4 @@
-"""List, add, get, change and delete categories.
-
-``test_model.py`` tests which bodies are not valid.
-"""
+"""List, add, get, change and delete categories."""
 
 import asyncio
 from typing import Any
@@ -14,16 +11,10 @@ from support.cases import case
 from support.changes import create_category, update_category
 from support.error_body import assert_error
 from support.races import by_hand
-from support.sending import Send, sender
-from support.service import SERVICE_URL, Service
+from support.sending import Send
+from support.service import SERVICE_URL
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def send(service: Service) -> Send:
-    """Sends requests with a key without limits."""
-    return await sender(service)
 
 
 async def add(send: Send, *names: str) -> None:
@@ -34,6 +25,37 @@ async def add(send: Send, *names: str) -> None:
 
 async def names(send: Send) -> list[str]:
     return [category["name"] for category in (await send("GET", "/categories?limit=100")).json()]
+
+
+@pytest.mark.parametrize(
+    ("field", "values", "expected"),
+    [
+        (
+            *("name", (None, "", " \t\u3000\n", "x" * 101, "\0", "Dogs\0", 5, True, ["Dogs"])),
+            "1 to 100 characters, not only spaces",
+        ),
+        (
+            *("description", ("x" * 1001, "\0", "a\n\0", "\0\n", 5, False, ["a"])),
+            "up to 1000 characters",
+        ),
+    ],
+)
+async def test_an_invalid_value_is_refused_naming_the_field(
+    send: Send, field: str, values: tuple[Any, ...], expected: str
+) -> None:
+    await add(send, "Dogs")
+    for value in values:
+        for method, path in (("POST", "/categories"), ("PATCH", "/categories/1")):
+            with case(method, value):
+                response = await send(method, path, json={"name": "Cats", field: value})
+                message = assert_error(response, 400, "invalid_body")
+                assert message == f"{field}: expected {expected}"
+    for body, begins in (
+        ({}, "name: required; expected 1 to 100"),
+        ({"name": "Cats", "description": None}, "description: expected up to 1000"),
+    ):
+        response = await send("POST", "/categories", json=body)
+        assert assert_error(response, 400, "invalid_body").startswith(begins)
 
 
 @pytest.mark.each_database

@@ -307,11 +307,9 @@ READS_OF_A_DELIVERER: Reads = {
 }
 
 IMPORT_SETTINGS = ImportSettings("UTF-8", [], 2, unknown_categories="create")
-IMPORT_ROW = (7, "pets.csv", encode_json(IMPORT_SETTINGS).decode(), "{}", 9, *[0] * 5, "[]")
-IMPORT_ROW += (None, None, 0)
-STORED_IMPORT = imports.StoredImport(
-    7, "pets.csv", IMPORT_SETTINGS, ImportPreview(), 9, 0, 0, 0, 0, 0, [], None, None, 0
-)
+IMPORT_ROW = (7, 7, "pets.csv", encode_json(IMPORT_SETTINGS).decode(), "{}", 9, *[0] * 6, "[]")
+IMPORT_ROW += (None, None)
+STORED_IMPORT = imports.StoredImport(7, 7, "pets.csv", IMPORT_SETTINGS, ImportPreview(), 9, 0, 0, 0)
 KEY_ROW = tuple(keys.values_of(ADMIN)[name] for name in keys.COLUMNS)
 SOLD_ROW = order_row(7, 7, "cancelled", buyer="Jane")
 WEBHOOK_ROW = (2, "https://shop.example", "", None, 0, None, 0, None, None, 7, "key")
@@ -384,13 +382,13 @@ def units() -> Iterator[Unit[Any]]:
     yield people.change_person(7, {"login": "hopper"}, OPERATOR)
     yield new_import(7, b"7", NOW)
     yield imports.change_settings(
-        STORED_IMPORT, 7, IMPORT_SETTINGS, 0, ImportPreview(), NOW, Change(0).check
+        STORED_IMPORT, IMPORT_SETTINGS, 0, ImportPreview(), NOW, Change(0).check
     )
     rows = imports.Prepared([Cells("New", "dogs", "", 7, "")], {})
-    yield imports.add_rows(STORED_IMPORT, 7, rows, 9, now=NOW, by=SERVICE)
-    yield imports.undo_rows(STORED_IMPORT, 7, 9, now=NOW, by=SERVICE)
-    yield pets.PETS_BY_WORD.index([7], {})
-    yield orders.ORDERS_BY_WORD.index([7], {})
+    yield imports.add_rows(STORED_IMPORT, rows, 9, now=NOW, by=SERVICE)
+    yield imports.undo_rows(STORED_IMPORT, 9, now=NOW, by=SERVICE)
+    yield pets.PETS_BY_WORD.index_items([7], {})
+    yield orders.ORDERS_BY_WORD.index_items([7], {})
     yield imports.delete_import(Change(0, caller=operator("production")), 7)
     yield webhooks.create_webhook(WebhookCreate("https://shop.example"), 7, 0)
     yield webhooks.change_webhook(Change(0), 7, WebhookPatch(enabled=True))
@@ -435,7 +433,7 @@ def recorded() -> dict[str, list[Statement]]:
         lambda store: pets.get_pet(store, 7),
         lambda store: get_category(store, 7),
         lambda store: imports.get_import(store, 7, 7),
-        lambda store: imports.prepare(store, STORED_IMPORT, {}),
+        lambda store: imports.prepare(store, STORED_IMPORT),
         lambda store: imports.names_here(store, {"bella", "rex"}),
         lambda store: imports.count_next_pets(store, 7),
         lambda store: people.find_person(store, 7, None),

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import UNSET, Meta, Struct, UnsetType, inspect
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from petstore.domain.decoding import RowMapping, convert, decode_json, moment_in, number_or_text
+from petstore.domain.decoding import RowMapping, convert, decode_json, moment_in
 from petstore.domain.fields import INT64_MAX, INT64_MIN, Id, Int64, Moment
 from petstore.errors import InvalidBody, InvalidParameter
 from petstore.pets.model import NewPet
@@ -112,18 +112,6 @@ def test_a_pet_is_taken_however_it_is_written(text: bytes, pet: NewPet) -> None:
     assert decode_json(text, NewPet) == pet
 
 
-class Shelf(Struct, rename="camel"):
-    row_number: Int64
-    shelf_number: Int64 | None = 1
-
-
-def test_the_members_of_a_body_have_only_their_json_names() -> None:
-    text = b'{"rowNumber": 5.0, "shelfNumber": 2}'
-    assert decode_json(text, Shelf) == Shelf(row_number=5, shelf_number=2)
-    with pytest.raises(InvalidBody, match=r"^rowNumber: required; expected a whole number"):
-        decode_json(b'{"row_number": 5, "shelf_number": 2}', Shelf)
-
-
 def damaged(value: Any, damage: list[tuple[int, int]]) -> bytes:
     text = bytearray(json.dumps(value, ensure_ascii=False).encode())
     for place, byte in damage:
@@ -206,30 +194,6 @@ def test_every_invalid_item_of_a_list_is_named_in_a_short_message() -> None:
     assert len(message) < 2_000
 
 
-NO_INTEGERS = ("", "+5", " 5", "5 ", "5\n", "1_0", "\uff15", "5.0", "0x5", "1" * 20, "--5", "-")
-NO_BOOLEANS = ("", "True", "1", "0", " true")
-
-
-@pytest.mark.parametrize(
-    ("kind", "texts"),
-    [
-        (inspect.IntType(), {"-05": -5, **{text: text for text in NO_INTEGERS}}),
-        (
-            inspect.BoolType(),
-            {"true": True, "false": False, **{text: text for text in NO_BOOLEANS}},
-        ),
-        (inspect.StrType(), {"5": "5", "true": "true"}),
-    ],
-)
-def test_only_plain_integers_and_booleans_are_no_text(
-    kind: inspect.Type, texts: dict[str, object]
-) -> None:
-    for text, value in texts.items():
-        for each in (kind, inspect.Metadata(kind)):
-            assert number_or_text(text, each) == value
-            assert type(number_or_text(text, each)) is type(value)
-
-
 def test_converted_values_are_refused_with_all_that_is_wrong() -> None:
     values = {"name": "", "categoryId": InvalidBody("categoryId: there is none"), "status": "lost"}
     with pytest.raises(InvalidBody) as refused:
@@ -240,15 +204,6 @@ def test_converted_values_are_refused_with_all_that_is_wrong() -> None:
     assert convert({"name": "Bella", "categoryId": 1}, NewPet, InvalidParameter) == BELLA
     with pytest.raises(InvalidParameter, match=r"^categoryId: required; expected a whole number "):
         convert({"name": "Bella"}, NewPet, InvalidParameter)
-
-
-def test_what_is_wrong_with_the_items_of_a_list_is_told_at_their_places() -> None:
-    odd = b'{"name": "a", "categoryId": "x"}'
-    with pytest.raises(InvalidBody) as refused:
-        decode_json(b"[%b, 7, %b]" % (odd, odd), list[NewPet])
-    number = "expected a whole number from -2^63 to 2^63 - 1"
-    wanted = f"[0].categoryId, [2].categoryId: {number}; [1]: expected a JSON object"
-    assert refused.value.message == wanted
 
 
 # Structs as rows of a database

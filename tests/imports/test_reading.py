@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from petstore.errors import InvalidBody
-from petstore.imports.reading import MAX_FILE, decode_rows, read_table
-from petstore.imports.tables import MAX_COLUMNS, MAX_ROW_TEXT, MAX_ROWS, write_rows
+from petstore.imports.reading import MAX_FILE, MAX_ROWS, decode_rows, read_table
+from petstore.imports.tables import MAX_COLUMNS, MAX_ROW_TEXT, write_rows
 from support.imported import read, seen_in
 from support.workbooks import excel, open_document, relations, row, shared_strings
 
@@ -36,15 +36,6 @@ def test_every_file_is_in_the_table() -> None:
 @pytest.mark.parametrize("name", SEEN)
 def test_a_clerk_sees_what_a_file_has(name: str) -> None:
     assert seen_in((FILES / name).read_bytes()) == SEEN[name].rstrip("\n")
-
-
-@pytest.mark.parametrize("name", ["14-pets.xlsx", "33-cp1252-plain-header.csv"])
-def test_a_file_is_read_in_a_process_of_its_own(name: str) -> None:
-    with (FILES / name).open("rb") as file, TemporaryFile() as table:
-        head = read_table(file, table)
-        table.seek(0)
-        rows = [row for line in table for row in decode_rows(line)]
-        assert (head, rows) == read((FILES / name).read_bytes())
 
 
 SPACE = ["x" * 2**20] * 250

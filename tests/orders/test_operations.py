@@ -268,21 +268,6 @@ async def test_every_read_sees_a_lapse_at_the_exact_millisecond(
     assert not await is_held(send, view)
 
 
-async def test_a_lapsed_order_is_cancelled_whatever_its_ship_date(
-    service: Service, clock: ManualClock
-) -> None:
-    send = await with_a_pet(service)
-    order = await place_order(send)
-    clock.advance(100)
-    date = "2027-01-01T00:00:00Z"
-    assert (await patch(send, shipDate=date)).json() == order | {"shipDate": date}
-    clock.advance(86_300)
-    ended = {"status": "cancelled", "shipDate": date, "cancelledAt": order.pop("reservedUntil")}
-    assert await read(send) == order | ended
-    assert_error(await patch(send, status="approved"), 409, "illegal_transition")
-    assert (await send("DELETE", f"{ORDERS}/1")).status_code == 204
-
-
 async def test_a_lapse_during_downtime_takes_effect_at_the_first_request(
     address: str, clock: ManualClock
 ) -> None:

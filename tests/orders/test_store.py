@@ -11,10 +11,8 @@ import pytest
 from msgspec import UNSET, UnsetType
 
 from petstore.clock import DAY, MINUTE, utc
-from petstore.databases.contract import Reader, Row, Statement, Store, Unit
-from petstore.databases.pages import Page
+from petstore.databases.contract import Row, Statement, Store, Unit
 from petstore.databases.postgres import PostgresStore
-from petstore.domain.words import finds, typed_words, words_of
 from petstore.errors import IllegalTransition, PetNotAvailable, Unavailable
 from petstore.events.model import Author
 from petstore.events.store import Change
@@ -255,9 +253,6 @@ async def test_delivered_orders_are_listed_by_delivery(store: Store) -> None:
 
 # Searches, and orders placed before a moment
 
-BUYERS = ("Jane Doe", "J\u00c4NE", "O'Brien", "Zo\u00eb", "日本語", "\u0301", "x" * 200, "ß" * 200)
-TEXTS = ("j", "doe ja", "jäne", "zoe", "obrien", "本", "ss", "x" * 100, "ß" * 100, "\u0301")
-
 
 async def place_each(store: Store, *buyers: str) -> None:
     """Place an order for each buyer, one minute after the other; the first pet has number 1."""
@@ -265,18 +260,6 @@ async def place_each(store: Store, *buyers: str) -> None:
     for number, buyer in enumerate(buyers):
         new = OrderCreate(number + 1, buyer=buyer)
         await store.write(place_order(Change(NOON + number * MINUTE), new))
-
-
-async def walk(
-    store: Reader, text: str, wanted: OrderFilter | None = None, limit: int = 100
-) -> list[Order]:
-    """Return all orders that a search finds."""
-    found: list[Order] = []
-    page: Page[Order] = Page([], 0)
-    while page.next_after is not None:
-        page = await search_orders(store, text, wanted or OrderFilter(), page.next_after, limit)
-        found += page.items
-    return found
 
 
 async def ids(store: Store, wanted: OrderFilter, limit: int, *, newest_first: bool) -> list[int]:
@@ -291,23 +274,13 @@ async def ids(store: Store, wanted: OrderFilter, limit: int, *, newest_first: bo
             return found
 
 
-@pytest.mark.parametrize("limit", [1, 3, 100])
-async def test_any_words_find_buyers_by_ascending_id(store: Store, limit: int) -> None:
-    await place_each(store, *BUYERS)
-    everyone = (await list_orders(store, OrderFilter(), None, 100)).items
-    for text in TEXTS:
-        wanted = [
-            order for order in everyone if finds(typed_words(text), words_of(str(order.buyer)))
-        ]
-        assert await walk(store, text, limit=limit) == wanted, text
-
-
 async def test_another_buyer_is_found_instead(store: Store) -> None:
     await place_each(store, "Jane", "Jane", "Jane")
     for buyer, ids_of_j, ids_of_z in (("Zoë", [1, 3], [2]), (None, [1, 3], [])):
         await store.write(update_order(Change(NOON), 2, OrderPatch(buyer=buyer)))
         for text, found in (("j", ids_of_j), ("zo", ids_of_z)):
-            assert [order.id for order in await walk(store, text)] == found
+            page = await search_orders(store, text, OrderFilter(), None, 10)
+            assert [order.id for order in page.items] == found
 
 
 @pytest.mark.parametrize("newest_first", [False, True])

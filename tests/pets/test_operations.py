@@ -6,19 +6,13 @@ import pytest
 
 from support.cases import case
 from support.error_body import assert_error
-from support.sending import Send, sender
+from support.sending import Send
 from support.service import SERVICE_URL, Service
 
 pytestmark = pytest.mark.anyio
 
 BELLA = {"id": 1, "name": "Bella", "categoryId": 7, "status": "available"}
 SUNSET = 1_922_659_200_000  # 2030-12-05T00:00:00Z
-
-
-@pytest.fixture
-async def send(service: Service) -> Send:
-    """Sends requests with a key without limits."""
-    return await sender(service)
 
 
 @pytest.mark.each_database

@@ -37,7 +37,7 @@ from petstore.pets.store import (
 from support.cases import case
 from support.changes import create_category, create_pet, create_pets
 from support.races import by_hand
-from support.sending import Send, sender
+from support.sending import Send
 from support.service import Service
 from support.stores import do
 
@@ -250,8 +250,7 @@ async def check(send: Send) -> None:
     assert all(any(row[status] for status in STATUSES) for row in rows)
 
 
-async def test_each_change_of_a_pet_and_of_its_order_is_counted(service: Service) -> None:
-    send = await sender(service)
+async def test_each_change_of_a_pet_and_of_its_order_is_counted(send: Send) -> None:
     await check(send)
     for method, path, body in STEPS:
         with case(method, path, body):

@@ -5,7 +5,6 @@ import shlex
 import shutil
 import stat
 import subprocess
-from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.resources import files
@@ -186,10 +185,6 @@ async def test_the_demo_has_sample_pets_and_orders(address: str, clock: ManualCl
         events = dict(await rows(store, "SELECT type, count(*) FROM events GROUP BY type"))
         assert (events["order.cancelled"], events["order.lapsed"]) == (9, 6)
         assert await column(store, "SELECT count(cancel_reason) FROM orders") == [9]
-        (counter,) = await column(
-            store, "SELECT count(*) FROM orders WHERE delivered_at = placed_at"
-        )
-        assert 50 <= counter <= 80
         pending = await column(store, "SELECT id FROM pets WHERE status = 'pending' ORDER BY id")
         is_open = "status IN ('placed', 'approved')"
         ordered = f"SELECT pet_id FROM orders WHERE {is_open} ORDER BY pet_id"  # noqa: S608
@@ -200,51 +195,34 @@ async def test_the_demo_has_sample_pets_and_orders(address: str, clock: ManualCl
         assert times[0] == clock.now - 60 * DAY
         assert all(earlier <= later for earlier, later in pairwise(times))
         assert times[-1] <= clock.now
-        people = await column(store, "SELECT at FROM events WHERE actor LIKE 'person/%'")
-        assert all((clock.now - at) % DAY <= 9 * HOUR for at in people)  # while it is open
 
 
 @pytest.mark.parametrize(
-    ("weekday", "environment", "minutes", "currency"),
+    ("environment", "minutes", "currency"),
     [
-        (0, "production", 0, "USD"),
-        (1, "staging", 10, "JPY"),
-        (2, "production", 7 * 1440, "EUR"),
-        *((weekday, "production", 1440, "USD") for weekday in range(3, 7)),
+        *(("production", 0, "USD"), ("staging", 10, "JPY")),
+        *(("production", 1440, "USD"), ("production", 7 * 1440, "EUR")),
     ],
 )
-async def test_a_demo_of_any_weekday_and_settings_has_the_same_numbers(
-    address: str, clock: ManualClock, weekday: int, environment: Any, minutes: int, currency: str
+async def test_a_demo_with_any_settings_has_the_same_numbers(
+    address: str, clock: ManualClock, environment: Any, minutes: int, currency: str
 ) -> None:
-    clock.now += weekday * DAY
     settings = {"environment": environment, "currency": currency, "reservation_minutes": minutes}
     counts = "SELECT status, count(*) FROM orders GROUP BY status"
     async with demo_store(address, clock, **settings) as store:
         assert dict(await rows(store, counts)) == ORDERS
-        sold = await column(store, "SELECT delivered_at FROM orders WHERE status = 'delivered'")
-        came = dict(await rows(store, "SELECT resource, at FROM events WHERE type = 'pet.created'"))
-        placed = await rows(store, "SELECT pet_id, placed_at FROM orders")
-        (waits,) = await column(
-            store, "SELECT min(placed_at) FROM orders WHERE status = 'approved'"
-        )
         reserved = await rows(
             store, "SELECT placed_at, reserved_until FROM orders WHERE status = 'placed'"
         )
-        amounts = await rows(store, "SELECT currency, amount FROM orders WHERE amount IS NOT NULL")
+        currencies = await column(store, "SELECT currency FROM orders WHERE amount IS NOT NULL")
         people = (await list_people(store, environment, None, 10)).items
         actors = {*await column(store, "SELECT actor FROM events")}
-    assert sum(at > clock.now - 9 * HOUR for at in sold) >= 3
-    weeks = Counter((clock.now - at) // (7 * DAY) for at in sold)
-    assert min(weeks[week] for week in range(7)) >= 7
-    assert all(came[f"pet/{pet_id}"] < at for pet_id, at in placed)
-    assert clock.now - waits > 7 * DAY
     for at, until in reserved:
         assert until == (at + minutes * MINUTE if minutes else None)
         assert until is None or until > clock.now
     if minutes == 1440:  # one of them ends soon
         assert min(until for _, until in reserved) < clock.now + 2 * HOUR
-    assert {each for each, _ in amounts} == {currency}
-    assert all(amount % 500 == 0 and 1000 <= amount <= 400_000 for _, amount in amounts)
+    assert {*currencies} == {currency}
     staff = {f"person/{person.id}" for person in people if person.state == "active"}
     assert len(staff) == 2
     assert actors == {*staff, "key/1", "service", "operator"}
@@ -274,20 +252,13 @@ async def test_nobody_can_be_the_staff_of_the_demo_and_its_key_was_used_on_30_da
     assert all(0.98 * count <= responses[day] <= count for day, count in used.items())
 
 
-async def test_demos_of_one_moment_are_alike_and_a_second_start_adds_nothing(
-    tmp_path: Path, clock: ManualClock
-) -> None:
+async def test_a_second_start_adds_nothing(address: str, clock: ManualClock) -> None:
     counts = "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM callers)"
-    found, now = [], clock.now
-    for name in ("one", "two"):
-        clock.now, address = now, f"sqlite:///{tmp_path / name}.db"
-        async with demo_store(address, clock) as store:
-            found.append(await rows(store, "SELECT * FROM orders ORDER BY id"))
-            before = await rows(store, counts)
-            clock.advance(3600)
-            await prepare_demo(store, Settings(database=address), clock)
-            assert await rows(store, counts) == before
-    assert found[0] == found[1]
+    async with demo_store(address, clock) as store:
+        before = await rows(store, counts)
+        clock.advance(3600)
+        await prepare_demo(store, Settings(database=address), clock)
+        assert await rows(store, counts) == before
 
 
 @pytest.mark.parametrize("what", ["a pet that is gone", "a category", "a login of the demo"])

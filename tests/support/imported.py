@@ -16,7 +16,7 @@ from petstore.imports.columns import understood as understand
 from petstore.imports.model import ImportPreview
 from petstore.imports.operations import in_order, preview_of
 from petstore.imports.reading import ROWS_AT_ONCE, Row, TableHead, decode_rows
-from petstore.imports.store import ReadFile, StoredImport, create_import, judge_now
+from petstore.imports.store import StoredImport, create_import, judge_now
 from petstore.imports.tables import write_rows
 
 UNDECIDED = "?"
@@ -27,8 +27,8 @@ SETTINGS = understand(
 
 
 def new_import(caller_id: int, digest: bytes, now: Milliseconds) -> Unit[StoredImport]:
-    file = ReadFile(digest, "pets.csv", SETTINGS, ImportPreview(), 1, 0, [encode(ROWS)])
-    return create_import(caller_id, file, now)
+    new = StoredImport(0, caller_id, "pets.csv", SETTINGS, ImportPreview(), 1, 0, 0, now)
+    return create_import(new, digest, [encode(ROWS)])
 
 
 def read(content: bytes) -> tuple[TableHead, list[Row]]:

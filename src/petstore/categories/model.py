@@ -2,22 +2,14 @@
 
 from typing import Annotated
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from petstore.domain.decoding import RowMapping
-from petstore.domain.fields import NO_U0000, Id, not_blank_text
+from petstore.domain.fields import Id, any_text, not_blank_text
 
 CategoryName = Annotated[str, not_blank_text(100, "The name, unique ignoring case.")]
 
-Description = Annotated[
-    str,
-    Meta(
-        max_length=1000,
-        pattern=NO_U0000,
-        description="A description of the category.",
-        extra={"expected": "up to 1000 characters"},
-    ),
-]
+Description = Annotated[str, any_text(0, 1000, "A description of the category.")]
 
 
 class CategoryCreate(Struct, frozen=True):

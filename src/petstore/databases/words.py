@@ -93,7 +93,7 @@ class WordIndex(NamedTuple, Generic[S]):
         while indexed == _CHUNK and (rows := await store.read(self._select(_PENDING, 0, _CHUNK))):
             texts = {row[0]: self.text_of(self.mapping.read(row)) for row in rows}
             known = await terms_of_each(texts.values())
-            indexed = await store.write(self.index([*texts], known))
+            indexed = await store.write(self.index_items([*texts], known))
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def search(
@@ -129,7 +129,7 @@ class WordIndex(NamedTuple, Generic[S]):
                 return Page(items, None)
         return Page(items, last)
 
-    def index(self, ids: Sequence[int], known: Mapping[str, Sequence[str]]) -> Unit[int]:
+    def index_items(self, ids: Sequence[int], known: Mapping[str, Sequence[str]]) -> Unit[int]:
         waiting = f"SELECT item_id FROM {self.table} WHERE term = '{_PENDING}'"  # noqa: S608
         places = placeholder_list(1, ids)
         rows = yield Statement(

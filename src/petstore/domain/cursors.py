@@ -3,7 +3,7 @@
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 P = TypeVar("P")
 
@@ -11,26 +11,22 @@ MAX_COUNTED = 10_000
 """How far a list is counted: the cost of a page must not grow with the store."""
 
 
-class CursorForm(Generic[P]):
+class CursorForm(NamedTuple, Generic[P]):
     """How the positions in one order of a list are written: each has one cursor of this form.
 
     ``pattern`` is the regular expression of a whole cursor, and ``max_length`` of the longest.
     """
 
-    def __init__(
-        self, pattern: str, max_length: int, encode: Callable[[P], str], decode: Callable[[str], P]
-    ) -> None:
-        self.pattern = pattern
-        self.max_length = max_length
-        self.encode = encode
-        self._decode = decode
-        self._matches = re.compile(pattern).fullmatch
+    pattern: str
+    max_length: int
+    encode: Callable[[P], str]
+    position_in: Callable[[str], P]
 
     def decode(self, cursor: str) -> P:
-        if not self._matches(cursor):
+        if not re.fullmatch(self.pattern, cursor):
             msg = "not a cursor"
             raise ValueError(msg)
-        return self._decode(cursor)
+        return self.position_in(cursor)
 
 
 def base64_text(content: bytes) -> str:

@@ -68,6 +68,19 @@ def printable_text(longest: int, description: str) -> Meta:
     return _text(longest, PRINTABLE, description, expected)
 
 
+def any_text(shortest: int, longest: int, description: str, example: str = "") -> Meta:
+    """Describe a text that may be blank, or even empty."""
+    expected = f"{shortest} to {longest} characters" if shortest else f"up to {longest} characters"
+    return Meta(
+        min_length=shortest or None,
+        max_length=longest,
+        pattern=NO_U0000,
+        description=description,
+        examples=[example] if example else None,
+        extra={"expected": expected},
+    )
+
+
 def _text(longest: int, pattern: str, description: str, expected: str) -> Meta:
     return Meta(
         min_length=1,

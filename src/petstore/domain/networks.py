@@ -9,6 +9,7 @@ from ipaddress import (
     IPv6Address,
     IPv6Network,
     collapse_addresses,
+    get_mixed_type_key,
     ip_address,
     ip_network,
 )
@@ -38,11 +39,8 @@ def canonical_networks(texts: Sequence[str]) -> tuple[str, ...]:
     if len(texts) > MAX_NETWORKS:
         msg = f"allowedNetworks: expected at most {MAX_NETWORKS} networks, got {len(texts)}"
         raise InvalidBody(msg)
-    networks = set(map(_parsed_network, texts))
-    ordered = sorted(
-        networks, key=lambda net: (net.version, net.network_address.packed, net.prefixlen)
-    )
-    return tuple(map(str, ordered))
+    networks = sorted(set(map(_parsed_network, texts)), key=get_mixed_type_key)
+    return tuple(map(str, networks))
 
 
 def compiled_networks(texts: Iterable[str]) -> tuple[Network, ...]:

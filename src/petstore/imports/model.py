@@ -11,8 +11,6 @@ from petstore.pets.model import CategoryId, KeptBecause, PetStatus, Status
 
 ImportState: TypeAlias = Literal["open", "running", "finished", "undone"]
 
-MAX_ROWS = 20_000
-
 MAX_UNFINISHED = 20
 """How many imports of a caller may have rows left to add."""
 

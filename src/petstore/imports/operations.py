@@ -1,10 +1,11 @@
 """The operations on imports: a file is sent, decided about, run, and perhaps undone."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from io import TextIOWrapper
+from operator import attrgetter
 from tempfile import TemporaryFile
 from time import monotonic
 from typing import Annotated, Any, BinaryIO, TypeAlias, TypeVar, cast
@@ -13,10 +14,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict, astuple, replace
 
 from petstore.categories.store import list_categories, unknown_category
-from petstore.databases.contract import Reader, Store, Unit
+from petstore.databases.contract import Reader, Unit, mapped
 from petstore.domain.csv_files import cells_writer
 from petstore.domain.cursors import NEWEST_FIRST
-from petstore.domain.fields import NO_U0000, merged
+from petstore.domain.fields import any_text, merged
 from petstore.domain.names import name_key
 from petstore.domain.words import whole_term
 from petstore.errors import ImportClosed, InvalidBody, TooManyImports, UnknownCategory
@@ -25,7 +26,6 @@ from petstore.imports.columns import (
     ImportMapping,
     ImportMappingPatch,
     ImportSettings,
-    can_be_category,
     cells_of,
     meaning_of,
     rows_below,
@@ -34,16 +34,15 @@ from petstore.imports.columns import (
 )
 from petstore.imports.model import (
     MAX_LISTED,
-    MAX_ROWS,
     MAX_WORD,
     Import,
     ImportPatch,
     ImportPreview,
     ImportWord,
 )
-from petstore.imports.reading import Row, decode_rows, read_table
+from petstore.imports.reading import MAX_ROWS, Row, decode_rows, read_table
 from petstore.imports.store import (
-    ReadFile,
+    Batches,
     StoredImport,
     add_rows,
     change_settings,
@@ -51,15 +50,17 @@ from petstore.imports.store import (
     create_import,
     current,
     delete_import,
+    find_categories,
     find_same,
     get_import,
     judge_now,
     list_imports,
     names_here,
+    new_categories,
     prepare,
+    read_batch,
     read_batches,
     refused_rows,
-    shown,
     undo_rows,
 )
 from petstore.interface.bodies import room_for_file
@@ -78,10 +79,9 @@ MEDIA_TYPES = (
     "application/vnd.ms-excel",
 )
 
-_CSV_HEADERS = [b"content-type: text/csv; charset=utf-8"]
-_ADDED_COLUMNS = ("Line", "Reason")
 _RUN_SECONDS = 1.0
 _RUN_ROWS = 2_000
+_shown = attrgetter("shown")
 
 _Step: TypeAlias = tuple[int, Callable[..., Unit[StoredImport]]]
 """How many rows a step has, and what returns its unit of work for so many of them."""
@@ -89,16 +89,7 @@ _Step: TypeAlias = tuple[int, Callable[..., Unit[StoredImport]]]
 
 class CreateImportQuery(Struct, frozen=True, rename="camel"):
     file_name: (
-        Annotated[
-            str,
-            Meta(
-                max_length=255,
-                pattern=NO_U0000,
-                description="The name of the file, which lists show.",
-                examples=["pets.csv"],
-                extra={"expected": "up to 255 characters, without U+0000"},
-            ),
-        ]
+        Annotated[str, any_text(0, 255, "The name of the file, which lists show.", "pets.csv")]
         | UnsetType
     ) = UNSET
 
@@ -141,7 +132,7 @@ async def _create(context: Context, call: Call[FileBody, CreateImportQuery]) -> 
     if present is None or present.undo_request is not None:
         with room_for_file():
             present = await _store_file(context, call.body, name or "")
-    return await change(context, shown(current(present.id, caller_id)))
+    return await change(context, mapped(current(present.id, caller_id), _shown))
 
 
 async def _store_file(context: Context, file: FileBody, name: str) -> StoredImport:
@@ -155,10 +146,13 @@ async def _store_file(context: Context, file: FileBody, name: str) -> StoredImpo
         if start == head.rows:
             msg = "The file has no row for a pet."
             raise InvalidBody(msg)
+        await PETS_BY_WORD.update(services.store)  # a preview counts the names that are here
         preview = await preview_of(services.store, in_order(_lines(table)), settings)
-        read = ReadFile(file.digest, name, settings, preview, head.rows, start, _lines(table))
-        unit = create_import(context.caller.id, read, services.clock())
-        return await services.store.write(unit)
+        new = StoredImport(
+            *(0, context.caller.id, name, settings, preview),
+            *(head.rows, start, start, services.clock()),
+        )
+        return await services.store.write(create_import(new, file.digest, _lines(table)))
 
 
 def _lines(table: BinaryIO) -> Iterator[bytes]:
@@ -176,63 +170,62 @@ async def _update(context: Context, call: Call[ImportPatch, None]) -> Result[Imp
     for field, number in wanted.items():
         if number not in known:
             raise unknown_category(number, field)
-    first: list[Row] = await anext(_batches(store, present), [])
+    first = await read_batch(store, present.id)
     settings = patched(present.settings, patch, first)
-    preview = await preview_of(store, _batches(store, present), settings)
+    await PETS_BY_WORD.update(store)  # a preview counts the names that are here
+    preview = await preview_of(store, read_batches(store, present.id), settings)
     start, now = len(first) - len(rows_below(first, settings)), context.services.clock()
     check = context.conditions.check
-    unit = change_settings(present, context.caller.id, settings, start, preview, now, check)
-    return await change(context, shown(unit))
+    unit = change_settings(present, settings, start, preview, now, check)
+    return await change(context, mapped(unit, _shown))
 
 
-async def _batches(store: Reader, present: StoredImport) -> AsyncIterator[list[Row]]:
-    async for rows, _ in read_batches(store, present.id):
-        yield rows
+async def _next_rows(store: Reader, present: StoredImport) -> _Step | None:
+    if present.undo_request is not None or not present.waiting:
+        return None
+    prepared = await prepare(store, present)
+    return len(prepared.rows), partial(add_rows, present, prepared)
+
+
+async def _next_pets(store: Reader, present: StoredImport) -> _Step | None:
+    if present.undo_request is not None and not present.waiting:
+        return None
+    return await count_next_pets(store, present.id), partial(undo_rows, present)
 
 
 async def _run(context: Context, call: Call[None, None]) -> Result[Import]:
-    known: dict[str, int] = {}
-
-    async def step(present: StoredImport) -> _Step | None:
-        if not present.waiting or present.undo_request is not None:
-            return None
-        prepared = await prepare(context.services.store, present, known)
-        return len(prepared.rows), partial(add_rows, present, context.caller.id, prepared)
-
     if replay := await find_replay(context):
         return replay
     present = await _find(context, call)
-    if present.state == "undone":
+    if present.undo_request is not None:
         msg = f"import {present.id} was undone: its rows are not added any more"
         raise ImportClosed(msg)
-    return await _in_steps(context, present, step)
+    return await _in_steps(context, present, _next_rows)
 
 
 async def _undo(context: Context, call: Call[None, None]) -> Result[Import]:
-    async def step(present: StoredImport) -> _Step | None:
-        if present.state == "undone" and not present.waiting:
-            return None
-        size = await count_next_pets(context.services.store, present.id)
-        return size, partial(undo_rows, present, context.caller.id)
-
     if replay := await find_replay(context):
         return replay
     present = await _find(context, call)
     if not present.added:
         msg = f"import {present.id} has added nothing that could be undone"
         raise ImportClosed(msg)
-    return await _in_steps(context, present, step)
+    return await _in_steps(context, present, _next_pets)
 
 
 async def _in_steps(
     context: Context,
     present: StoredImport,
-    next_step: Callable[[StoredImport], Awaitable[_Step | None]],
+    next_step: Callable[[Reader, StoredImport], Awaitable[_Step | None]],
 ) -> Result[Import]:
     """Take steps for about a second, so that the client can show the progress."""
     context.conditions.check(present.shown)
     services, ends, rows = context.services, monotonic() + _RUN_SECONDS, 0
-    while rows < _RUN_ROWS and monotonic() < ends and (step := await next_step(present)):
+    while (
+        rows < _RUN_ROWS
+        and monotonic() < ends
+        and (step := await next_step(services.store, present))
+    ):
         size, unit = step
         count = await _paid(context, size, is_first=not rows)
         if count or not size:
@@ -241,19 +234,17 @@ async def _in_steps(
         if count < size:
             break
         rows += size
-    return await change(context, shown(current(present.id, context.caller.id)))
+    return await change(context, mapped(current(present.id, context.caller.id), _shown))
 
 
 async def _paid(context: Context, rows: int, *, is_first: bool) -> int:
     """Charge rows to the day of a key, and return for how many it has room."""
     caller, limiter = context.caller, context.services.limiter
-    cost = max(rows - is_first, 0)
-    if caller.kind != "key" or not cost:
+    if caller.kind != "key" or rows <= is_first:
         return rows
-    if (await limiter.charge(caller, cost)).verdict != "admitted":
-        cost = min(cost, (await limiter.look(caller)).day.remaining)
-        if cost and (await limiter.charge(caller, cost)).verdict != "admitted":
-            cost = 0
+    cost = min(rows - is_first, (await limiter.look(caller)).day.remaining)
+    if cost and (await limiter.charge(caller, cost)).verdict != "admitted":
+        cost = 0
     return cost + is_first
 
 
@@ -261,7 +252,8 @@ async def _refused(context: Context, call: Call[None, RefusedQuery]) -> Result[N
     present = await _find(context, call)
     with room_for_file():
         file = await _file_of_refused(context.services.store, present, call.query.limit)
-    return Result(None, response=Response(200, b"", [*_CSV_HEADERS], file=file))
+    headers = [b"content-type: text/csv; charset=utf-8"]
+    return Result(None, response=Response(200, b"", headers, file=file))
 
 
 async def _file_of_refused(
@@ -278,7 +270,7 @@ async def _file_of_refused(
             fields = {place: field for field, place in asdict(settings.mapping).items()}
             fields |= {settings.mapping.category_id: "category"}
             names = [fields.get(place, "") for place, _ in enumerate(names)]
-        write([*names, *_ADDED_COLUMNS])
+        write([*names, "Line", "Reason"])
         left = MAX_ROWS if limit is UNSET else limit
         async for row, reasons in refused_rows(store, present):
             cells = [*row.cells, *[""] * len(names)][: len(names)]
@@ -437,9 +429,9 @@ OPERATIONS = (
 T = TypeVar("T")
 
 
-async def in_order(lines: Iterable[bytes]) -> AsyncIterator[list[Row]]:
+async def in_order(lines: Iterable[bytes]) -> Batches:
     for line in lines:
-        yield decode_rows(line)
+        yield decode_rows(line), []
 
 
 def patched(settings: ImportSettings, patch: ImportPatch, rows: Sequence[Row]) -> ImportSettings:
@@ -481,25 +473,16 @@ def _changed(
     return changed
 
 
-@dataclass
-class _Word:
-    """A word as the file has it first, and how many rows have it."""
-
-    text: str
-    rows: int = 0
-
-
-async def preview_of(
-    store: Store, batches: AsyncIterator[Sequence[Row]], settings: ImportSettings
-) -> ImportPreview:
-    await PETS_BY_WORD.update(store)  # so that it knows all names that are here
-    slices, known, choices = TimeSlices(), dict[str, int](), settings.choices({})
+async def preview_of(reader: Reader, batches: Batches, settings: ImportSettings) -> ImportPreview:
+    slices, choices = TimeSlices(), settings.choices({})
     added = refused = already_here = without_category = 0
-    categories, statuses = dict[str, _Word](), dict[str, _Word]()
-    async for batch in batches:
+    # The words of rows, by their keys.
+    categories, statuses = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    async for batch, _ in batches:
         rows = cells_of(rows_below(batch, settings), settings)
-        judged = await judge_now(store, rows, settings, known)
-        names = []
+        known = await find_categories(reader, rows)
+        judged = await judge_now(reader, rows, settings, known)
+        new, names = new_categories(rows, known), []
         for row, pet in zip(rows, judged, strict=True):
             await slices.rest()
             if isinstance(pet, NewPet):
@@ -508,22 +491,22 @@ async def preview_of(
                 continue
             without_category += not row.category
             key = name_key(row.category)
-            if key in categories or (key not in known and can_be_category(row.category)):
-                categories.setdefault(key, _Word(row.category)).rows += 1
+            if key in new:
+                categories[key].append(row.category)
             key = word_key(row.status)
             if key not in ("", *STATUSES):
-                statuses.setdefault(key, _Word(row.status)).rows += 1
-        here = await names_here(store, {*names})
+                statuses[key].append(row.status)
+        here = await names_here(reader, {*names})
         already_here += sum(name in here for name in names)
         added, refused = added + len(names), refused + len(rows) - len(names)
     mapped = settings.category_ids({})
     unknown = [
-        ImportWord(word.text[:MAX_WORD], word.rows, category_id=mapped.get(key, UNSET))
-        for key, word in categories.items()
+        ImportWord(words[0][:MAX_WORD], len(words), category_id=mapped.get(key, UNSET))
+        for key, words in categories.items()
     ]
     others = [
-        ImportWord(word.text[:MAX_WORD], word.rows, meaning_of(key, choices))
-        for key, word in statuses.items()
+        ImportWord(words[0][:MAX_WORD], len(words), meaning_of(key, choices))
+        for key, words in statuses.items()
     ]
     unknown.sort(key=lambda word: -word.rows)
     others.sort(key=lambda word: (word.means is not UNSET, -word.rows))

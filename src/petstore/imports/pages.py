@@ -19,7 +19,8 @@ from petstore.domain.names import name_key
 from petstore.errors import InvalidBody, PetstoreError
 from petstore.http.messages import Response
 from petstore.imports.columns import ImportColumn, ImportMapping
-from petstore.imports.model import MAX_ROWS, Import, ImportPreview, ImportWord
+from petstore.imports.model import Import, ImportPreview, ImportWord
+from petstore.imports.reading import MAX_ROWS
 from petstore.interface.bodies import MAX_UPLOAD, digest_of
 from petstore.interface.operation import FileBody
 from petstore.pets.model import STATUSES

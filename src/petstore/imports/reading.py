@@ -11,8 +11,8 @@ from msgspec.json import Decoder
 
 from petstore.errors import InvalidBody
 
-MAX_FILE = 8 * 2**20
-"""Bytes of a file."""
+MAX_FILE, MAX_ROWS = 8 * 2**20, 20_000
+"""Bytes of a file, and its rows."""
 
 ROWS_AT_ONCE = 100
 """How many rows a batch has, and a transaction adds."""

@@ -1,7 +1,7 @@
 """Imports in the database: the rows of a file, and how far they are."""
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import UNSET
@@ -17,7 +17,7 @@ from petstore.categories.store import (
 )
 from petstore.clock import Milliseconds, utc
 from petstore.databases.contract import Reader, Row, Statement, Unit, Value, found, placeholder_list
-from petstore.databases.pages import LAST_ID, Page
+from petstore.databases.pages import Page, read_page
 from petstore.domain.decoding import integer_in
 from petstore.domain.fields import INT64_MAX
 from petstore.domain.names import name_key
@@ -46,13 +46,6 @@ from petstore.pets.model import NewPet, Pet
 from petstore.pets.store import create_pets, delete_untouched
 from petstore.time_slices import TimeSlices
 
-_COLUMNS = (
-    "id, file_name, settings, found, records, start, done, added, deleted, kept, kept_pets,"
-    " run_request, undo_request, created_at"
-)
-_SELECT = f"SELECT {_COLUMNS} FROM imports"  # noqa: S608 - only names
-_OWN = "id = ?1 AND caller_id = ?2"
-
 _encode = msgspec.json.Encoder().encode
 _places_in = msgspec.json.Decoder(list[int]).decode
 _pets_in = msgspec.json.Decoder(list[Pet]).decode
@@ -63,19 +56,20 @@ _preview_in = msgspec.json.Decoder(ImportPreview).decode
 
 class StoredImport(NamedTuple):
     id: int
+    caller_id: int
     file_name: str
     settings: ImportSettings
     preview: ImportPreview
     records: int
     start: int
     done: int
-    added: int
-    deleted: int
-    kept: int
-    kept_pets: list[KeptPet]
-    run_request: str | None
-    undo_request: str | None
     created_at: Milliseconds
+    added: int = 0
+    deleted: int = 0
+    kept: int = 0
+    kept_pets: Sequence[KeptPet] = ()
+    run_request: str | None = None
+    undo_request: str | None = None
 
     @property
     def state(self) -> ImportState:
@@ -106,12 +100,21 @@ class StoredImport(NamedTuple):
             refused=self.done - self.start - self.added,
             deleted=self.deleted,
             kept=self.kept,
-            kept_pets=self.kept_pets,
+            kept_pets=[*self.kept_pets],
             has_header=self.settings.header_line is not UNSET,
             created_at=utc(self.created_at),
             preview=self.preview if self.state == "open" else UNSET,
             **settings,
         )
+
+
+_COLUMNS = ", ".join(StoredImport._fields)
+_SELECT = f"SELECT {_COLUMNS} FROM imports"  # noqa: S608 - only names
+_OWN = "id = ?1 AND caller_id = ?2"
+
+
+Batches: TypeAlias = AsyncIterator[tuple[list[FileRow], list[int]]]
+"""The rows of an import by batches, and the places of those that were refused."""
 
 
 class Prepared(NamedTuple):
@@ -130,23 +133,26 @@ async def get_import(reader: Reader, import_id: int, caller_id: int) -> StoredIm
 async def list_imports(
     reader: Reader, caller_id: int, before: int | None, limit: int
 ) -> Page[Import]:
-    sql = f"{_SELECT} WHERE caller_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3"
-    last = LAST_ID if before is None else before
-    rows = await reader.read(_sql("select_imports", sql, caller_id, last, limit + 1))
-    imports = [_import_of(row).shown for row in rows[:limit]]
-    return Page(imports, imports[-1].id if len(rows) > limit else None)
+    return await read_page(
+        *(reader, "select_imports", _SELECT, {"caller_id": caller_id}, before, limit),
+        lambda row: _import_of(row).shown,
+        newest_first=True,
+    )
 
 
-async def read_batches(
-    reader: Reader, import_id: int, at: int = 0
-) -> AsyncIterator[tuple[list[FileRow], list[int]]]:
-    """Yield the rows of an import by batches, and the places of those that were refused."""
+async def read_batches(reader: Reader, import_id: int, at: int = 0) -> Batches:
     sql = "SELECT records, refused FROM import_batches WHERE import_id = ?1 AND first = ?2"
     first = at - at % ROWS_AT_ONCE
     while batches := await reader.read(_sql("select_import_batch", sql, import_id, first)):
         records, refused = batches[0]
         yield decode_rows(records), _places_in(refused)
         first += ROWS_AT_ONCE
+
+
+async def read_batch(reader: Reader, import_id: int, at: int = 0) -> list[FileRow]:
+    async for rows, _ in read_batches(reader, import_id, at):
+        return rows
+    return []
 
 
 async def names_here(reader: Reader, names: Collection[str]) -> set[str]:
@@ -161,25 +167,24 @@ async def names_here(reader: Reader, names: Collection[str]) -> set[str]:
     return {row[0] for row in await reader.read(_sql("select_names_here", sql, *names))}
 
 
-async def find_categories(reader: Reader, rows: Iterable[Cells], ids: dict[str, int]) -> None:
-    """Add to ``ids`` the registered categories of rows, by ``name_key``."""
-    keys = {each.category: name_key(each.category) for each in rows}
-    words = {word for word, key in keys.items() if key not in ids} - {""}
+async def find_categories(reader: Reader, rows: Iterable[Cells]) -> dict[str, int]:
+    """Return the ids of the registered categories of a batch, by ``name_key``."""
+    words = {row.category for row in rows} - {""}
     numbers = {word: number for word in words if (number := integer_in(word)) is not None}
-    ids |= await ids_of_categories(reader, {keys[word] for word in words - numbers.keys()})
+    ids = await ids_of_categories(reader, {*map(name_key, words - numbers.keys())})
     if some := [number for number in numbers.values() if abs(number) <= INT64_MAX]:
         page = await list_categories(reader, None, len(some), some)
         ids |= {str(each.id): each.id for each in page.items}
+    return ids
 
 
 async def judge_now(
-    reader: Reader, rows: Sequence[Cells], settings: ImportSettings, known: dict[str, int]
+    reader: Reader, rows: Sequence[Cells], settings: ImportSettings, known: Mapping[str, int]
 ) -> list[NewPet | list[str]]:
     """Return what a run would do with each row now: its pet, or every reason that it has none."""
-    await find_categories(reader, rows, known)
     ids = settings.category_ids(known)
     if settings.unknown_categories == "create":
-        ids |= dict.fromkeys(_new_categories(rows, ids), 0)
+        ids |= dict.fromkeys(new_categories(rows, ids), 0)
     return _judge(rows, settings, ids, await reader.read(_select_here(rows)))
 
 
@@ -197,24 +202,23 @@ def _judge(
     return judged
 
 
-async def prepare(reader: Reader, present: StoredImport, known: dict[str, int]) -> Prepared:
+async def prepare(reader: Reader, present: StoredImport) -> Prepared:
     """Return the next rows of an import, up to the end of their batch."""
-    async for batch, _ in read_batches(reader, present.id, present.done):
-        rows = cells_of(batch[present.done % ROWS_AT_ONCE :], present.settings)
-        await find_categories(reader, rows, known)
-        return Prepared(rows, dict(known))
-    return Prepared([], {})
+    batch = await read_batch(reader, present.id, present.done)
+    rows = cells_of(batch[present.done % ROWS_AT_ONCE :], present.settings)
+    return Prepared(rows, await find_categories(reader, rows))
 
 
 async def refused_rows(
     reader: Reader, present: StoredImport
 ) -> AsyncIterator[tuple[FileRow, list[str]]]:
     """Yield each row that is or would be refused, and every reason that holds now."""
-    known, slices, settings = dict[str, int](), TimeSlices(), present.settings
+    slices, settings = TimeSlices(), present.settings
     is_open = present.state == "open"
     async for batch, places in read_batches(reader, present.id):
         rows = rows_below(batch, settings) if is_open else [batch[place] for place in places]
-        judged = await judge_now(reader, cells_of(rows, settings), settings, known)
+        cells = cells_of(rows, settings)
+        judged = await judge_now(reader, cells, settings, await find_categories(reader, cells))
         for row, pet in zip(rows, judged, strict=True):
             await slices.rest()
             if not isinstance(pet, NewPet):
@@ -230,10 +234,6 @@ async def count_next_pets(reader: Reader, import_id: int) -> int:
 
 
 # Changes
-
-
-def shown(unit: Unit[StoredImport]) -> Unit[Import]:
-    return (yield from unit).shown
 
 
 def find_same(caller_id: int, digest: bytes) -> Unit[StoredImport | None]:
@@ -253,33 +253,21 @@ def find_same(caller_id: int, digest: bytes) -> Unit[StoredImport | None]:
     return same
 
 
-class ReadFile(NamedTuple):
-    """A file as it was read; its ``batches`` are JSON."""
-
-    digest: bytes
-    name: str
-    settings: ImportSettings
-    preview: ImportPreview
-    records: int
-    start: int
-    batches: Iterable[bytes]
-
-
-def create_import(caller_id: int, file: ReadFile, now: Milliseconds) -> Unit[StoredImport]:
-    """Store a file and its rows; if the caller has it, return the import that it has."""
-    same = yield from find_same(caller_id, file.digest)
+def create_import(new: StoredImport, digest: bytes, batches: Iterable[bytes]) -> Unit[StoredImport]:
+    """Store a file and its rows, JSON; if the caller has it, return the import that it has."""
+    same = yield from find_same(new.caller_id, digest)
     if same is not None and same.undo_request is None:
         return same
     rows = yield _sql(
         "insert_import",
-        "INSERT INTO imports (caller_id, digest, file_name, settings, found, records, start, done,"  # noqa: S608
-        " created_at, touched_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?8)"
-        f" RETURNING {_COLUMNS}",
-        *(caller_id, file.digest, file.name, _json(file.settings)),
-        *(_json(file.preview), file.records, file.start, now),
+        "INSERT INTO imports (caller_id, digest, file_name, settings, preview, records, start,"
+        " done, created_at, touched_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?8)"
+        " RETURNING id",
+        *(new.caller_id, digest, new.file_name, _json(new.settings)),
+        *(_json(new.preview), new.records, new.start, new.created_at),
     )
-    created = _import_of(rows[0])
-    for number, batch in enumerate(file.batches):
+    created = new._replace(id=rows[0][0])
+    for number, batch in enumerate(batches):
         sql = "INSERT INTO import_batches (import_id, first, records) VALUES (?1, ?2, ?3)"
         first = number * ROWS_AT_ONCE
         yield _sql("insert_import_batch", sql, created.id, first, batch.decode())
@@ -294,7 +282,6 @@ def current(import_id: int, caller_id: int) -> Unit[StoredImport]:
 
 def change_settings(
     present: StoredImport,
-    caller_id: int,
     settings: ImportSettings,
     start: int,
     preview: ImportPreview,
@@ -302,14 +289,14 @@ def change_settings(
     check: Callable[[Import], None],
 ) -> Unit[StoredImport]:
     """Change how a file is read, while nothing is added; else raise ``ImportClosed``."""
-    present = yield from current(present.id, caller_id)
+    present = yield from current(present.id, present.caller_id)
     check(present.shown)
     if present.state != "open":
         msg = f"import {present.id} is {present.state}: its settings can no longer change"
         raise ImportClosed(msg)
     rows = yield _sql(
         "update_import_settings",
-        "UPDATE imports SET settings = ?1, found = ?2, start = ?3, done = ?3, touched_at = ?4"  # noqa: S608
+        "UPDATE imports SET settings = ?1, preview = ?2, start = ?3, done = ?3, touched_at = ?4"  # noqa: S608
         f" WHERE id = ?5 RETURNING {_COLUMNS}",
         *(_json(settings), _json(preview), start, now, present.id),
     )
@@ -317,23 +304,17 @@ def change_settings(
 
 
 def add_rows(
-    present: StoredImport,
-    caller_id: int,
-    prepared: Prepared,
-    count: int,
-    *,
-    now: Milliseconds,
-    by: Author,
+    present: StoredImport, prepared: Prepared, count: int, *, now: Milliseconds, by: Author
 ) -> Unit[StoredImport]:
     """Add the next ``count`` rows, unless another request has; return the import."""
-    locked = yield from current(present.id, caller_id)
-    if locked.undo_request is not None or locked[:7] != present[:7]:
+    locked = yield from current(present.id, present.caller_id)
+    if locked.undo_request is not None or locked[:8] != present[:8]:
         return locked
     settings, rows = locked.settings, prepared.rows[:count]
     ids = settings.category_ids(prepared.categories)
     by = by._replace(request_id=locked.run_request or by.request_id)
     if settings.unknown_categories == "create":
-        for key, word in _new_categories(rows, ids).items():
+        for key, word in new_categories(rows, ids).items():
             try:
                 ids[key] = (yield from create_category(Change(now, by), CategoryCreate(word))).id
             except CategoryNameTaken:  # just now
@@ -365,10 +346,10 @@ def add_rows(
 
 
 def undo_rows(
-    present: StoredImport, caller_id: int, count: int, *, now: Milliseconds, by: Author
+    present: StoredImport, count: int, *, now: Milliseconds, by: Author
 ) -> Unit[StoredImport]:
     """Delete at most ``count`` added pets that are as they were; no more rows are added."""
-    locked = yield from current(present.id, caller_id)
+    locked = yield from current(present.id, present.caller_id)
     by = by._replace(request_id=locked.undo_request or by.request_id)
     batches = yield _next_pets(locked.id)
     pets = _pets_in(batches[0][1]) if batches else []
@@ -382,7 +363,7 @@ def undo_rows(
         "update_undone_import",
         "UPDATE imports SET deleted = deleted + ?1, kept = kept + ?2, kept_pets = ?3,"  # noqa: S608
         f" undo_request = ?4, touched_at = ?5 WHERE id = ?6 RETURNING {_COLUMNS}",
-        *(len(some) - len(kept), len(kept), _json((locked.kept_pets + named)[:MAX_LISTED])),
+        *(len(some) - len(kept), len(kept), _json([*locked.kept_pets, *named][:MAX_LISTED])),
         *(by.request_id or "", now, locked.id),
     )
     return _import_of(changed[0])
@@ -395,7 +376,8 @@ def delete_import(change: Change, import_id: int) -> Unit[None]:
     yield _sql("delete_import", "DELETE FROM imports WHERE id = ?1", import_id)
 
 
-def _new_categories(rows: Iterable[Cells], ids: Collection[str]) -> dict[str, str]:
+def new_categories(rows: Iterable[Cells], ids: Collection[str]) -> dict[str, str]:
+    """Return the words that can be categories and are not in ``ids``, by ``name_key``."""
     words: dict[str, str] = {}
     for row in rows:
         key = name_key(row.category)
@@ -424,6 +406,7 @@ def _json(value: object) -> str:
 
 
 def _import_of(row: Row) -> StoredImport:
-    import_id, file_name, settings, preview, *rest = row
-    rest[6] = _kept_in(rest[6])
-    return StoredImport(import_id, file_name, _settings_in(settings), _preview_in(preview), *rest)
+    stored = StoredImport(*row)
+    return stored._replace(
+        settings=_settings_in(row[3]), preview=_preview_in(row[4]), kept_pets=_kept_in(row[12])
+    )

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from python_calamine import CalamineError, CalamineWorkbook, PasswordError, SheetVisibleEnum
 
 from petstore.errors import InvalidBody
-from petstore.imports.reading import MAX_FILE, ROWS_AT_ONCE, Row, TableHead
+from petstore.imports.reading import MAX_FILE, MAX_ROWS, ROWS_AT_ONCE, Row, TableHead
 
-MAX_ROWS, MAX_COLUMNS = 20_000, 256
+MAX_COLUMNS = 256
 MAX_ROW_TEXT = 65_536
 """Characters of a row."""
 # Characters of all rows: a workbook can repeat a text without storing it again.

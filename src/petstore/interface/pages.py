@@ -13,7 +13,7 @@ from petstore.databases.contract import Store
 from petstore.databases.pages import Page
 from petstore.domain.cursors import BY_DELIVERY, BY_ID, NEWEST_FIRST, CursorForm
 from petstore.domain.decoding import convert, field_types, number_or_text
-from petstore.domain.fields import NO_U0000, Int64
+from petstore.domain.fields import Int64, any_text
 from petstore.domain.names import MAX_SEARCHED
 from petstore.errors import InvalidParameter
 from petstore.events.changes import PageRange, RecentChanges
@@ -82,14 +82,7 @@ def cursor_of(*forms: CursorForm[Any]) -> Meta:
 
 
 def search_text(description: str) -> Meta:
-    return Meta(
-        min_length=1,
-        max_length=MAX_SEARCHED,
-        pattern=NO_U0000,
-        description=description,
-        examples=["Be"],
-        extra={"expected": "1 to 100 characters"},
-    )
+    return any_text(1, MAX_SEARCHED, description, "Be")
 
 
 def require_plain_search(query: Any, by: str) -> None:

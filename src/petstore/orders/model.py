@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from petstore.domain.decoding import RowMapping
-from petstore.domain.fields import NO_U0000, Id, Int64, Moment, merged, printable_text
+from petstore.domain.fields import Id, Int64, Moment, any_text, merged, printable_text
 from petstore.domain.time_zones import local_time
 from petstore.errors import IllegalTransition, InvalidBody
 from petstore.pets.model import PetStatus
@@ -39,26 +39,25 @@ Buyer = Annotated[
 
 Note = Annotated[
     str,
-    Meta(
-        min_length=1,
-        max_length=1000,
-        pattern=NO_U0000,
-        description=(
-            "What the staff should know. 1 to 1000 characters, line breaks included, without"
-            " U+0000. No event has it."
-        ),
-        extra={"expected": "1 to 1000 characters"},
+    any_text(
+        *(1, 1000),
+        "What the staff should know. 1 to 1000 characters, line breaks included, without U+0000."
+        " No event has it.",
     ),
 ]
 
-Amount = Annotated[
-    int,
-    Meta(
+
+def _amount(description: str, expected: str) -> Meta:
+    return Meta(
         ge=0,
         le=MAX_AMOUNT,
-        description="The price, in the smallest unit of the currency, such as cents.",
-        extra={"expected": "an integer from 0 to 10^12"},
-    ),
+        description=description,
+        extra={"expected": f"an integer from 0 to {expected}"},
+    )
+
+
+Amount = Annotated[
+    int, _amount("The price, in the smallest unit of the currency, such as cents.", "10^12")
 ]
 
 Currency = Annotated[
@@ -78,17 +77,8 @@ ReturnReason = Annotated[
     str, printable_text(200, "Why it was returned. 1 to 200 characters. No event has it.")
 ]
 
-Refund = Annotated[
-    int,
-    Meta(
-        ge=0,
-        le=MAX_AMOUNT,
-        description=(
-            "What the buyer got back for a returned pet, up to `amount`. By default all of it."
-        ),
-        extra={"expected": "an integer from 0 to the amount"},
-    ),
-]
+_REFUND = "What the buyer got back for a returned pet, up to `amount`. By default all of it."
+Refund = Annotated[int, _amount(_REFUND, "the amount")]
 
 StatusOfOrder = Annotated[OrderStatus, Meta(description="The status of the order.")]
 
@@ -249,21 +239,6 @@ def lapsed(order: Order) -> Order:
     return replace(order, status="cancelled", reserved_until=UNSET, cancelled_at=until)
 
 
-def check_patch(patch: OrderPatch) -> None:
-    if patch.cancel_reason is not UNSET and patch.status != "cancelled":
-        msg = "cancelReason: expected only together with the status 'cancelled'"
-        raise InvalidBody(msg)
-    if patch.status not in (UNSET, "returned"):
-        _require_no_return(patch)
-
-
-def _require_no_return(patch: OrderPatch) -> None:
-    for name, value in (("returnReason", patch.return_reason), ("refund", patch.refund)):
-        if value is not UNSET:
-            msg = f"{name}: expected only for an order that is returned"
-            raise InvalidBody(msg)
-
-
 def patched(order: Order, patch: OrderPatch, now: datetime, currency: str) -> Order:
     changed = merged(order, patch, "ship_date", "buyer", "note", "amount")
     if patch.amount is not UNSET:
@@ -271,8 +246,14 @@ def patched(order: Order, patch: OrderPatch, now: datetime, currency: str) -> Or
         changed = replace(changed, currency=UNSET if patch.amount is None else kept)
     if patch.status is not UNSET:
         changed = moved(changed, patch.status, now)
-    if changed.status != "returned":
-        _require_no_return(patch)
+    for name, value, status in (
+        ("cancelReason", patch.cancel_reason, "cancelled"),
+        ("returnReason", patch.return_reason, "returned"),
+        ("refund", patch.refund, "returned"),
+    ):
+        if value is not UNSET and changed.status != status:
+            msg = f"{name}: expected only for an order that is {status}"
+            raise InvalidBody(msg)
     changed = merged(changed, patch, "cancel_reason", "return_reason", "refund")
     amount, refund = changed.amount, changed.refund
     if refund is UNSET or (amount is not UNSET and refund <= amount):

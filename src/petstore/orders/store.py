@@ -3,8 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from datetime import datetime
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -33,9 +32,7 @@ from petstore.orders.model import (
     OrderCreate,
     OrderFilter,
     OrderPatch,
-    OrderStatus,
     as_of,
-    check_patch,
     lapsed,
     moved,
     patched,
@@ -52,6 +49,13 @@ _CHANGING = (
     *("approved_at", "delivered_at", "cancelled_at", "cancel_reason"),
     *("returned_at", "return_reason", "refund"),
 )
+_BY_DELIVERY = (
+    f"{_SELECT} WHERE delivered_at IS NOT NULL"
+    f" AND delivered_at >= /*sqlite*/ ?1 /*end*/ /*pg {opaque_parameter(1)} */"
+    f" AND (delivered_at, id) < (/*sqlite*/ ?2 /*end*/ /*pg {opaque_parameter(2)} */, ?3)"
+    " ORDER BY delivered_at DESC, id DESC"
+)
+_SELECT_DELIVERED = f"{limited_subquery(_BY_DELIVERY)} LIMIT {SHORT + 1}"
 _WIDTH = len(_CHANGING)
 _INSERT = (
     f"INSERT INTO orders ({', '.join((*_CHANGING, *_PLACED))}, category_id)"  # noqa: S608
@@ -70,12 +74,6 @@ _MOST_READS = 20
 Delivery: TypeAlias = tuple[Milliseconds, int]
 """The position of an order in a list by delivery: its time, and the id."""
 _CLOCK_SKEW = 5 * MINUTE
-_EVENTS: dict[OrderStatus, ResourceEventType] = {
-    "approved": "order.approved",
-    "delivered": "order.delivered",
-    "returned": "order.returned",
-    "cancelled": "order.cancelled",
-}
 
 
 async def list_orders(
@@ -105,7 +103,9 @@ async def list_delivered(
         after = LAST_ID if before is UNSET else milliseconds_up(before), 0
     orders: list[Order] = []
     for _ in range(_MOST_READS):
-        rows = await store.read(_select_delivered(since, after))
+        parameters = since, *after
+        select = Statement(_SELECT_DELIVERED, parameters, name="select_delivered_orders")
+        rows = await store.read(select)
         for order in map(ORDERS.read, rows):
             if wanted.admits(order):
                 if len(orders) == limit:
@@ -118,20 +118,6 @@ async def list_delivered(
     return orders, after
 
 
-def _select_delivered(since: Milliseconds, before: Delivery) -> Statement:
-    sql = (
-        f"{_SELECT} WHERE delivered_at IS NOT NULL"
-        f" AND delivered_at >= /*sqlite*/ ?1 /*end*/ /*pg {opaque_parameter(1)} */"
-        f" AND (delivered_at, id) < (/*sqlite*/ ?2 /*end*/ /*pg {opaque_parameter(2)} */, ?3)"
-        " ORDER BY delivered_at DESC, id DESC"
-    )
-    return Statement(
-        f"{limited_subquery(sql)} LIMIT {SHORT + 1}",
-        (since, *before),
-        name="select_delivered_orders",
-    )
-
-
 async def count_orders(store: Reader, wanted: OrderFilter, limit: int) -> int:
     filters = await _filters(store, wanted)
     return await read_count(store, "count_orders", "SELECT id FROM orders", filters, None, limit)
@@ -140,21 +126,17 @@ async def count_orders(store: Reader, wanted: OrderFilter, limit: int) -> int:
 async def _filters(store: Reader, wanted: OrderFilter) -> dict[str, Filter]:
     filters: dict[str, Filter] = {"pet_id": wanted.pet_id, "status": wanted.status}
     if wanted.placed_before is not UNSET:
-        filters["placed_at"] = await _placed_before(store, wanted.placed_before)
+        # Ids ascend with the time, as far as clocks agree: so no page looks far beyond the moment.
+        before = milliseconds_up(wanted.placed_before)
+        later = Statement(
+            "SELECT id FROM orders WHERE placed_at >= /*sqlite*/ ?1 /*end*/"  # noqa: S608
+            f" /*pg {opaque_parameter(1)} */ ORDER BY placed_at, id LIMIT 1",
+            (before + _CLOCK_SKEW,),
+            name="select_later_order",
+        )
+        rows = await store.read(later)
+        filters["placed_at"] = Below(before, rows[0][0] if rows else LAST_ID)
     return filters
-
-
-async def _placed_before(store: Reader, moment: datetime) -> Below:
-    # Ids ascend with the time, as far as clocks agree: so no page looks far beyond the moment.
-    before = milliseconds_up(moment)
-    later = Statement(
-        "SELECT id FROM orders WHERE placed_at >= /*sqlite*/ ?1 /*end*/"  # noqa: S608
-        f" /*pg {opaque_parameter(1)} */ ORDER BY placed_at, id LIMIT 1",
-        (before + _CLOCK_SKEW,),
-        name="select_later_order",
-    )
-    rows = await store.read(later)
-    return Below(before, rows[0][0] if rows else LAST_ID)
 
 
 async def get_order(store: Reader, order_id: int) -> Order:
@@ -211,8 +193,6 @@ def _begun(change: Change, new: OrderCreate) -> Order:
 
 
 def update_order(change: Change, order_id: int, patch: OrderPatch) -> Unit[Order]:
-    check_patch(patch)
-
     def changed(order: Order) -> Order:
         return patched(order, patch, utc(change.now), change.currency)
 
@@ -313,7 +293,7 @@ def _event_type(stored: Order, order: Order, changed: Order) -> ResourceEventTyp
         return "order.lapsed"
     if changed.status == order.status:
         return "order.updated"
-    return _EVENTS[changed.status]
+    return cast("ResourceEventType", f"order.{changed.status}")
 
 
 def _free(rows: list[Row], now: Milliseconds) -> Unit[None]:
@@ -378,6 +358,7 @@ async def search_orders(
 
 _LOG = logging.getLogger(__name__)
 _TIMEOUT = 0.25
+_NEVER: Milliseconds = 2**63
 
 
 class Reservations:
@@ -386,19 +367,19 @@ class Reservations:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._next: Milliseconds | None = None
-        self._noted: Milliseconds | None = None  # the earliest since the database was last read
+        self._next = _NEVER
+        self._noted = _NEVER  # the earliest since the database was last read
         self._settling = asyncio.Lock()
         self.periodic_task = PeriodicTask(
             self.refresh, 1, "lapsed reservations were not released", at_start=True
         )
 
     def note(self, until: Milliseconds) -> None:
-        self._next = _earlier(until, self._next)
-        self._noted = _earlier(until, self._noted)
+        self._next = min(until, self._next)
+        self._noted = min(until, self._noted)
 
     def are_due(self) -> bool:
-        return self._next is not None and self._clock() >= self._next
+        return self._clock() >= self._next
 
     async def settle(self) -> None:
         """Release the pets that are due. If the database is slow or unreachable, do nothing."""
@@ -409,7 +390,7 @@ class Reservations:
                     await self._free()
         except (Unavailable, TimeoutError) as error:
             # From now on only ``refresh`` tries, and no request waits for it.
-            self._next = None
+            self._next = _NEVER
             reason = str(error) or "the database did not take it soon enough"
             _LOG.warning("lapsed reservations were not released: %s", reason)
 
@@ -418,27 +399,23 @@ class Reservations:
             try:
                 await self._free()
             except Unavailable:
-                self._next = None  # the next refresh tries again; no request waits for it
+                self._next = _NEVER  # the next refresh tries again; no request waits for it
                 raise
 
     async def _free(self) -> None:
         due = await self._read_next()
-        while due is not None and self._clock() >= due:
+        while self._clock() >= due:
             await self._store.write(free_lapsed(self._clock()))
             due = await self._read_next()
         # The read may have begun before a reservation that was made during it.
-        self._next = due if self._noted is None else _earlier(self._noted, due)
+        self._next = min(self._noted, due)
 
-    async def _read_next(self) -> Milliseconds | None:
+    async def _read_next(self) -> Milliseconds:
         select = Statement(
             "SELECT reserved_until FROM orders WHERE reserved_until IS NOT NULL"
             " ORDER BY reserved_until LIMIT 1",
             name="select_next_lapse",
         )
-        self._noted = None
+        self._noted = _NEVER
         rows = await self._store.read(select)
-        return rows[0][0] if rows else None
-
-
-def _earlier(one: Milliseconds, other: Milliseconds | None) -> Milliseconds:
-    return one if other is None else min(one, other)
+        return rows[0][0] if rows else _NEVER

@@ -1,14 +1,14 @@
 """The demo store: its history, a key in a file beside the database, and an administrator."""
 
-import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from csv import DictReader
 from importlib.resources import files
-from operator import itemgetter
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from pathlib import Path, PurePosixPath
 from random import Random
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 from msgspec import UNSET, UnsetType, convert
@@ -19,7 +19,6 @@ from petstore.categories.store import create_category
 from petstore.clock import DAY, HOUR, Clock, Milliseconds, system_clock, utc
 from petstore.databases.contract import Row, Statement, Store, Unit, read_unit, upsert
 from petstore.databases.private_files import create
-from petstore.databases.schema import TABLES_BY_NAME
 from petstore.errors import LoginTaken
 from petstore.events.model import OPERATOR, SERVICE, START, Author
 from petstore.events.store import Change, newest_position
@@ -41,8 +40,6 @@ from petstore.pets.store import create_pets, list_pets
 from petstore.settings import Settings, is_postgres, sqlite_path
 from petstore.usage.counter import first_day, first_hour, text_of
 
-T = TypeVar("T")
-
 _Step: TypeAlias = tuple[Milliseconds, Unit[Any]]
 """A unit of work, and its time."""
 
@@ -51,189 +48,110 @@ LENGTH: Milliseconds = 60 * DAY
 
 _SAMPLES = files("petstore.samples")
 _RESERVED = 24 * 60  # minutes
-# The store is open now, and was on each day at this time and in the hours before.
-_OPEN: Milliseconds = 9 * HOUR
-_ARRIVAL: Milliseconds = 16 * HOUR
-_FIRST_PETS, _PETS_A_WEEK, _WEEKS = 165, 11, 8
-_SALES, _SALES_TODAY, _DAYS_OF_SALES = 120, 3, 54
-_WEEKDAYS = (3, 3, 4, 4, 6, 9, 1)  # on a Saturday three times as many come as on a Monday
-_LAPSED = 6
-# How much of their time the reservations have used: the first one ends soon.
-_PLACED = (0.94, 0.8, 0.6, 0.45, 0.3, 0.12, 0.02)
-_PRICE_STEP = 500
 
 
-class Staff(NamedTuple):
-    manager: Author
-    clerk: Author
-    site: Author
+class _Sample(NewPet, frozen=True, kw_only=True):
+    """A pet and its order, if it has one. The times are hours ago.
+
+    ``by`` is the one of the staff who sold the pet over the counter, or answered the order.
+    """
+
+    arrived: int
+    order: (
+        Literal["counter", "placed", "approved", "delivered", "cancelled", "lapsed"] | UnsetType
+    ) = UNSET
+    by: Literal["manager", "clerk"] = "clerk"
+    placed: float = 0
+    approved: float = 0
+    ended: float = 0
+    amount: int | UnsetType = UNSET
+    buyer: str | UnsetType = UNSET
+    note: str | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
 
 
-def record_history(staff: Staff, settings: Settings, now: Milliseconds) -> Unit[None]:
+def record_history(
+    authors: Mapping[str, Author], settings: Settings, now: Milliseconds
+) -> Unit[None]:
     """Let an empty store live until ``now``: its pets get their status, most by an order."""
     ids = []
     for name in (_SAMPLES / "categories.txt").read_text("utf-8").splitlines():
         category = yield from create_category(Change(now - LENGTH), CategoryCreate(name))
         ids.append(category.id)
-    history = _History(staff, settings, now)
+    history = _History(authors, settings, now)
     for _, step in sorted(history.steps(ids), key=itemgetter(0)):
         yield from step
 
 
 class _History:
-    """Chance is seeded: two demos of one day are alike."""
-
-    def __init__(self, staff: Staff, settings: Settings, now: Milliseconds) -> None:
-        self._staff, self._settings, self._now = staff, settings, now
-        self._random = Random("petstore")  # noqa: S311 - no secret
-        words = tomllib.loads((_SAMPLES / "history.toml").read_text("utf-8"))
-        self._prices, self._texts = [*words["prices"].values()], words["texts"]
+    def __init__(
+        self, authors: Mapping[str, Author], settings: Settings, now: Milliseconds
+    ) -> None:
+        self._authors, self._settings, self._now = authors, settings, now
         lines = (_SAMPLES / "pets.csv").read_text("utf-8").splitlines()
-        rows = [{name: text for name, text in row.items() if text} for row in DictReader(lines)]
-        self._planned = [convert(row, NewPet, strict=False) for row in rows]
-        # By the number of the pet in the file.
+        rows = ({name: text for name, text in row.items() if text} for row in DictReader(lines))
+        self._samples = [convert(row, _Sample, strict=False) for row in rows]
+        # By the number of the sample.
         self._pets: list[Pet] = []
         self._orders: dict[int, int] = {}
 
     def steps(self, categories: Sequence[int]) -> Iterator[_Step]:
-        sales = self._chosen_sales()
-        ordered = {*sales.values(), *self._with_status("pending")}
-        for at, numbers in self._arrivals():
+        for arrived, samples in groupby(self._samples, attrgetter("arrived")):
             arriving = [
-                replace(
-                    self._planned[number],
-                    category_id=categories[self._planned[number].category_id - 1],
-                    status="available" if number in ordered else self._planned[number].status,
+                NewPet(
+                    sample.name,
+                    categories[sample.category_id - 1],
+                    sample.status if sample.order is UNSET else "available",
                 )
-                for number in numbers
+                for sample in samples
             ]
-            yield at, self._arrive(at, arriving)
-        for at, number in sales.items():
-            yield from self._sale(at, number)
-        yield from self._open_orders()
-        yield from self._ended_orders()
+            yield self._ago(arrived), self._arrive(self._ago(arrived), arriving)
+        for number, sample in enumerate(self._samples):
+            if sample.order is not UNSET:
+                yield from self._order(number, sample)
 
-    def _arrivals(self) -> Iterator[tuple[Milliseconds, range]]:
-        first, count = 0, _FIRST_PETS
-        for week in range(_WEEKS + 1):
-            end = len(self._planned) if week == _WEEKS else first + count
-            yield self._arrival(first), range(first, end)
-            first, count = end, _PETS_A_WEEK
-
-    def _arrival(self, number: int) -> Milliseconds:
-        week = min(_WEEKS, max(0, number - _FIRST_PETS + _PETS_A_WEEK) // _PETS_A_WEEK)
-        return self._now - LENGTH + _ARRIVAL + (week * 7 + 2 * (week > 0)) * DAY
-
-    def _chosen_sales(self) -> dict[Milliseconds, int]:
-        days = range(_DAYS_OF_SALES)
-        weights = [_WEEKDAYS[utc(self._now - day * DAY).weekday()] for day in days]
-        some = self._random.choices(days, weights, k=_SALES - _SALES_TODAY)
-        times = [
-            self._now - day * DAY - self._hours(0.2, 9) for day in (*some, *[0] * _SALES_TODAY)
-        ]
-        sold, sales = self._with_status("sold"), {}
-        for at in sorted(times):
-            number = self._random.choice(
-                [number for number in sold if self._arrival(number) < at - 5 * DAY]
-            )
-            sold.remove(number)
-            sales[at] = number
-        return sales
-
-    def _sale(self, at: Milliseconds, number: int) -> Iterator[_Step]:
-        """Yield a sale over the counter, or an order of the days before."""
-        new = self._new_order(number)
-        if self._random.random() < 0.5:  # noqa: PLR2004
-            yield at, self._place(number, replace(new, complete=True), at, by=self._seller())
+    def _order(self, number: int, sample: _Sample) -> Iterator[_Step]:
+        placed, approved, ended = map(self._ago, (sample.placed, sample.approved, sample.ended))
+        new = OrderCreate(0, buyer=sample.buyer, note=sample.note, amount=sample.amount)
+        if sample.order == "counter":
+            yield ended, self._place(number, replace(new, complete=True), ended, sample.by)
             return
-        placed = at - self._hours(30, 96)
-        yield from self._approved(number, new, placed)
-        yield at, self._change(number, OrderPatch(status="delivered"), at, self._staff.clerk)
+        minutes = _RESERVED
+        if sample.order == "placed":  # not longer ago than reservations last
+            minutes = self._settings.reservation_minutes
+            placed = self._ago(sample.placed * min(minutes or _RESERVED, _RESERVED) / _RESERVED)
+        if sample.approved:
+            ship_date = utc(placed + 5 * DAY).replace(minute=0, second=0, microsecond=0)
+            new, patch = replace(new, ship_date=ship_date), OrderPatch(status="approved")
+            yield approved, self._change(number, patch, approved, sample.by)
+        yield placed, self._place(number, new, placed, "site", minutes)
+        if sample.order == "delivered":
+            yield ended, self._change(number, OrderPatch(status="delivered"), ended, "clerk")
+        elif sample.order == "cancelled":
+            patch = OrderPatch(status="cancelled", cancel_reason=sample.reason)
+            yield ended, self._change(number, patch, ended, sample.by)
+        elif sample.order == "lapsed":
+            yield ended, free_lapsed(ended)
 
-    def _open_orders(self) -> Iterator[_Step]:
-        pending = self._with_status("pending")
-        minutes = self._settings.reservation_minutes
-        reserved = min(minutes or _RESERVED, _RESERVED)
-        waiting = len(pending) - len(_PLACED)
-        for age, number in zip(range(waiting, 0, -1), pending[:waiting], strict=True):
-            placed = self._now - age * 20 * HOUR - self._hours(1, 12)
-            yield from self._approved(number, self._new_order(number), placed)
-        for used, number in zip(_PLACED, pending[waiting:], strict=True):
-            at = self._now - round(used * reserved * HOUR / 60)
-            yield at, self._place(number, self._new_order(number), at, minutes)
-
-    def _ended_orders(self) -> Iterator[_Step]:
-        """Yield orders that were cancelled or have lapsed: their pets are available again."""
-        ends = [*self._texts["reasons"], *[""] * _LAPSED]
-        self._random.shuffle(ends)
-        there = [number for number in self._with_status("available") if number < _FIRST_PETS]
-        for number, reason in zip(self._random.sample(there, len(ends)), ends, strict=True):
-            at = self._now - self._hours(50, 1250)
-            yield at, self._place(number, self._new_order(number), at)
-            if not reason:
-                yield at + DAY, free_lapsed(at + DAY)
-                continue
-            at = self._answered(at)
-            patch = OrderPatch(status="cancelled", cancel_reason=reason)
-            yield at, self._change(number, patch, at, self._seller())
-
-    def _approved(self, number: int, new: OrderCreate, at: Milliseconds) -> Iterator[_Step]:
-        ship_date = utc(at + 5 * DAY).replace(minute=0, second=0, microsecond=0)
-        yield at, self._place(number, replace(new, ship_date=ship_date), at)
-        at = self._answered(at)
-        yield at, self._change(number, OrderPatch(status="approved"), at, self._seller())
-
-    def _answered(self, at: Milliseconds) -> Milliseconds:
-        at += self._hours(0.5, 8)
-        return at + max(0, (self._now - at) % DAY - _OPEN)
-
-    def _new_order(self, number: int) -> OrderCreate:
-        price = self._prices[self._planned[number].category_id - 1]
-        price = round(price * self._random.uniform(0.8, 1.4) / _PRICE_STEP) * _PRICE_STEP
-        return OrderCreate(
-            0,
-            buyer=self._perhaps(0.85, self._random.choice(self._texts["buyers"])),
-            note=self._perhaps(0.25, self._random.choice(self._texts["notes"])),
-            amount=self._perhaps(0.95, price),
-        )
-
-    def _perhaps(self, chance: float, value: T) -> T | UnsetType:
-        return value if self._random.random() < chance else UNSET
-
-    def _seller(self) -> Author:
-        return self._random.choice([self._staff.manager, self._staff.clerk, self._staff.clerk])
-
-    def _hours(self, low: float, high: float) -> Milliseconds:
-        return round(self._random.uniform(low, high) * HOUR)
-
-    def _with_status(self, status: str) -> list[int]:
-        return [number for number, pet in enumerate(self._planned) if pet.status == status]
+    def _ago(self, hours: float) -> Milliseconds:
+        return self._now - round(hours * HOUR)
 
     def _arrive(self, at: Milliseconds, arriving: Sequence[NewPet]) -> Unit[None]:
-        by = self._staff.manager if self._pets else SERVICE
+        by = self._authors["manager"] if self._pets else SERVICE
         self._pets += yield from create_pets(Change(at, by), arriving)
 
     def _place(
-        self,
-        number: int,
-        new: OrderCreate,
-        at: Milliseconds,
-        minutes: int = _RESERVED,
-        by: Author | None = None,
+        self, number: int, new: OrderCreate, at: Milliseconds, by: str, minutes: int = _RESERVED
     ) -> Unit[None]:
-        new = replace(new, pet_id=self._pets[number].id)
-        change = Change(
-            at,
-            self._staff.site if by is None else by,
-            reservation_minutes=minutes,
-            currency=self._settings.currency,
-        )
-        order = yield from place_order(change, new)
+        change = self._by(by, at)._replace(reservation_minutes=minutes)
+        order = yield from place_order(change, replace(new, pet_id=self._pets[number].id))
         self._orders[number] = order.id
 
-    def _change(self, number: int, patch: OrderPatch, at: Milliseconds, by: Author) -> Unit[None]:
-        change = Change(at, by, currency=self._settings.currency)
-        yield from update_order(change, self._orders[number], patch)
+    def _change(self, number: int, patch: OrderPatch, at: Milliseconds, by: str) -> Unit[None]:
+        yield from update_order(self._by(by, at), self._orders[number], patch)
+
+    def _by(self, who: str, at: Milliseconds) -> Change:
+        return Change(at, self._authors[who], currency=self._settings.currency)
 
 
 _BY = Change(0, OPERATOR)
@@ -275,22 +193,22 @@ async def prepare_demo(store: Store, settings: Settings, clock: Clock = system_c
 
 
 def _filled(key_id: int, settings: Settings, now: Milliseconds) -> Unit[None]:
-    staff = []
+    authors = {"site": Author(f"key/{key_id}")}
     for person in _STAFF:
         added = yield from add_person(person, _BY.at(now - LENGTH), settings.environment)
-        staff.append(added.person.id)
-        yield delete_invitations(added.person.id)
+        person_id = added.person.id
+        authors[person.role] = Author(f"person/{person_id}")
+        yield delete_invitations(person_id)
         yield Statement(
             "UPDATE people SET password = ?2 WHERE id = ?1",
-            (added.person.id, unknown_hash()),
+            (person_id, unknown_hash()),
             name="update_password_of_sample",
         )
+        yield note_use(person_id, now - HOUR // 2)
     yield from add_person(_INVITED, _BY.at(now - LENGTH), settings.environment)
-    manager, clerk = (Author(f"person/{person_id}") for person_id in staff)
-    yield from record_history(Staff(manager, clerk, Author(f"key/{key_id}")), settings, now)
+    yield from record_history(authors, settings, now)
     yield from record_usage(key_id, now)
-    for caller_id in (key_id, *staff):
-        yield note_use(caller_id, now - HOUR // 2)
+    yield note_use(key_id, now - HOUR // 2)
 
 
 async def _demo_key(
@@ -348,10 +266,7 @@ def record_usage(key_id: int, now: Milliseconds) -> Unit[None]:
             counts.append(("response", key_id, str(status), hour, requests * share // 1000, ""))
         latest = text_of((day * DAY + 15 * HOUR, *_OLD_PROGRAM))
         counts.append(("deprecated", key_id, "getPet", hour, requests // 40, latest))
-    yield from _insert("usage", ["requests"], usage)
-    yield from _insert("counts", ["count", "latest"], counts)
-
-
-def _insert(table: str, counts: Sequence[str], rows: Iterable[Row]) -> Unit[None]:
-    key = TABLES_BY_NAME[table].key
-    yield from upsert(table, (*key, *counts), rows, f"({', '.join(key)}) DO NOTHING")
+    yield from upsert("usage", ("key_id", "day", "requests"), usage, "(key_id, day) DO NOTHING")
+    key = ("kind", "key_id", "name", "hour")
+    counted = (*key, "count", "latest")
+    yield from upsert("counts", counted, counts, f"({', '.join(key)}) DO NOTHING")

@@ -427,7 +427,7 @@ CREATE TABLE imports (
     digest BYTEA NOT NULL,
     file_name TEXT NOT NULL,
     settings TEXT NOT NULL,
-    found TEXT NOT NULL DEFAULT '{}',
+    preview TEXT NOT NULL DEFAULT '{}',
     records BIGINT NOT NULL DEFAULT 0,
     start BIGINT NOT NULL DEFAULT 0,
     done BIGINT NOT NULL DEFAULT 0,

@@ -408,7 +408,7 @@ CREATE TABLE imports (
     digest BLOB NOT NULL,
     file_name TEXT NOT NULL,
     settings TEXT NOT NULL,
-    found TEXT NOT NULL DEFAULT '{}',
+    preview TEXT NOT NULL DEFAULT '{}',
     records INTEGER NOT NULL DEFAULT 0,
     start INTEGER NOT NULL DEFAULT 0,
     done INTEGER NOT NULL DEFAULT 0,
