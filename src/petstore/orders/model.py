@@ -239,6 +239,21 @@ def lapsed(order: Order) -> Order:
     return replace(order, status="cancelled", reserved_until=UNSET, cancelled_at=until)
 
 
+def check_patch(patch: OrderPatch) -> None:
+    if patch.cancel_reason is not UNSET and patch.status != "cancelled":
+        msg = "cancelReason: expected only together with the status 'cancelled'"
+        raise InvalidBody(msg)
+    if patch.status not in (UNSET, "returned"):
+        _require_no_return(patch)
+
+
+def _require_no_return(patch: OrderPatch) -> None:
+    for name, value in (("returnReason", patch.return_reason), ("refund", patch.refund)):
+        if value is not UNSET:
+            msg = f"{name}: expected only for an order that is returned"
+            raise InvalidBody(msg)
+
+
 def patched(order: Order, patch: OrderPatch, now: datetime, currency: str) -> Order:
     changed = merged(order, patch, "ship_date", "buyer", "note", "amount")
     if patch.amount is not UNSET:
@@ -246,14 +261,8 @@ def patched(order: Order, patch: OrderPatch, now: datetime, currency: str) -> Or
         changed = replace(changed, currency=UNSET if patch.amount is None else kept)
     if patch.status is not UNSET:
         changed = moved(changed, patch.status, now)
-    for name, value, status in (
-        ("cancelReason", patch.cancel_reason, "cancelled"),
-        ("returnReason", patch.return_reason, "returned"),
-        ("refund", patch.refund, "returned"),
-    ):
-        if value is not UNSET and changed.status != status:
-            msg = f"{name}: expected only for an order that is {status}"
-            raise InvalidBody(msg)
+    if changed.status != "returned":
+        _require_no_return(patch)
     changed = merged(changed, patch, "cancel_reason", "return_reason", "refund")
     amount, refund = changed.amount, changed.refund
     if refund is UNSET or (amount is not UNSET and refund <= amount):

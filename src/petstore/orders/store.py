@@ -33,6 +33,7 @@ from petstore.orders.model import (
     OrderFilter,
     OrderPatch,
     as_of,
+    check_patch,
     lapsed,
     moved,
     patched,
@@ -193,6 +194,8 @@ def _begun(change: Change, new: OrderCreate) -> Order:
 
 
 def update_order(change: Change, order_id: int, patch: OrderPatch) -> Unit[Order]:
+    check_patch(patch)
+
     def changed(order: Order) -> Order:
         return patched(order, patch, utc(change.now), change.currency)
 
