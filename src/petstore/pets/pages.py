@@ -162,7 +162,7 @@ async def _new(request: PageRequest, error: PetstoreError | None = None) -> Resp
 
 async def _added(request: PageRequest) -> list[_Added]:
     wanted = {"actor": request.caller.actor, "type": ["pet.created"]}
-    events = await newest_events(request, _ADDED_LAST, **wanted)
+    events, _ = await newest_events(request, wanted, _ADDED_LAST)
     created = {event.data["id"]: event for event in events}
     pets = await request.pets_of(created)
     names = await request.category_names({pet.category_id for pet in pets.values()})

@@ -167,7 +167,7 @@ async def _undo(request: PageRequest) -> Response:
 async def _take_back(request: PageRequest, pet_id: int) -> bool:
     """Undo what a request did to a pet; return whether it was not undone before."""
     wanted = (request.caller.actor, request.form.text("request"))
-    found = await newest_events(request, 2, resource=f"pet/{pet_id}")
+    found, _ = await newest_events(request, {"resource": f"pet/{pet_id}"}, 2)
     if not found:
         msg = "its history is no longer kept"
         raise Conflict(msg)
