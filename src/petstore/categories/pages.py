@@ -103,11 +103,8 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
 
 
 async def _update(request: PageRequest) -> Response:
-    edit = _FORM.edit(request.form)
-    changed = await request.execute("updateCategory", _FORM.values(edit.changes))
-    now = _FORM.texts(changed.value)
-    before = edit.before(now)
-    return await request.tell_change(isolated(now["name"]), before, now, changed.version)
+    before, now = map(_FORM.texts, await request.change("Category", _FORM))
+    return await request.tell_change(isolated(now["name"]), before, now)
 
 
 async def _delete(request: PageRequest) -> Response:

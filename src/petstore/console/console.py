@@ -236,7 +236,9 @@ class Console:
             again = await self._pending(page, request, receive, _MAX_OF_STRANGERS // 2)
             problem = _LOST if again is None else _TOO_LATE
             return await sign_in_page(request, 401, again=again, problem=problem)
-        return arrival_page(request) if _may_lack_cookie(request.head) else to_sign_in(request)
+        # A link of another site may have led here, and then there is no cookie (SameSite=Strict).
+        may_lack_cookie = request.head.fields.get(_SITE) in (None, b"cross-site")
+        return arrival_page(request) if may_lack_cookie else to_sign_in(request)
 
     async def _pending(
         self, page: ConsolePage, request: PageRequest, receive: Receive, largest: int
@@ -284,12 +286,6 @@ def _require_same_origin(request: Request, own: bytes) -> None:
     if not is_own:
         msg = "Origin: expected a request from a page of this console; open the console and repeat"
         raise CrossSiteRequest(msg)
-
-
-def _may_lack_cookie(request: Request) -> bool:
-    """Return whether a link of another site may have led here (``SameSite=Strict``)."""
-    site = request.fields.get(_SITE)
-    return site in (None, b"cross-site") and request.method in ("GET", "HEAD")
 
 
 def _origin_of(url: str) -> bytes:

@@ -297,9 +297,6 @@ class Edit(NamedTuple):
     def changes(self) -> dict[str, str]:
         return {name: text for name, text in self.typed.items() if self.opened.get(name) != text}
 
-    def before(self, now: Texts) -> dict[str, str]:
-        return {**now, **{name: self.opened.get(name, "") for name in self.changes}}
-
 
 class ShownForm(NamedTuple):
     """After a conflict it has what is there now, with what the person changed of it.

@@ -120,10 +120,8 @@ class Templates:
         return environment
 
 
-@cache
-def templates(zone: ZoneInfo) -> Templates:
-    """Return the templates of this process: each is compiled once, whatever serves it."""
-    return Templates(zone)
+templates = cache(Templates)
+"""The templates of this process, by time zone: each is compiled once, whatever serves it."""
 
 
 def begun(text: str) -> str:

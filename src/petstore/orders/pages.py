@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from msgspec import UNSET, UnsetType, to_builtins
+from msgspec import UNSET, to_builtins
 
 from petstore.clock import Milliseconds, milliseconds, utc
 from petstore.console.downloads import amount_cell, delimiter_of, download_list
@@ -74,10 +74,7 @@ class _Search(NamedTuple):
 
 # The fields of orders in forms, and what other pages tell of them, too
 
-DETAILS = ("buyer", "amount", "shipDate", "note")
-"""The fields that every order has."""
-
-_REASON = {"maxlength": 200}
+_DETAILS = ("buyer", "amount", "shipDate", "note")  # which every order has
 
 
 def order_form(request: PageRequest, order: Order | None = None) -> FieldSet:
@@ -104,7 +101,7 @@ def order_form(request: PageRequest, order: Order | None = None) -> FieldSet:
     ]
     if order is not None and order.status == "returned":
         fields.append(_price("refund", "Refund", currency))
-        fields.append(Field("returnReason", "Reason", attributes=_REASON))
+        fields.append(Field("returnReason", "Reason", attributes={"maxlength": 200}))
     return FieldSet(*fields)
 
 
@@ -117,9 +114,12 @@ def ending_form(order: Order) -> FieldSet:
 
 
 def _price(name: str, label: str, currency: str) -> Field:
+    def show(order: Order) -> str:
+        amount = getattr(order, name)
+        return "" if amount is UNSET else plain_amount(amount, currency)
+
     return Field(
-        *(name, f"{label} in {currency}"),
-        show=lambda order: _plain(getattr(order, name), order.currency),
+        *(name, f"{label} in {currency}", show),
         parse=partial(typed_amount, currency=currency, name=name),
         attributes={"inputmode": "decimal"},
     )
@@ -132,14 +132,6 @@ def sold_in_words(order: Order, pet: str) -> str:
     if order.amount is not UNSET and order.currency is not UNSET:
         price = f" for {money_in_words(order.amount, order.currency)}"
     return f"Sold {isolated(pet)}{to}{price} (order {order.id})."
-
-
-def _plain(amount: int | UnsetType, currency: str | UnsetType) -> str:
-    return "" if amount is UNSET or currency is UNSET else plain_amount(amount, currency)
-
-
-def exact(moment: datetime | UnsetType) -> str:
-    return "" if moment is UNSET else moment.isoformat()
 
 
 class Card(NamedTuple):
@@ -374,7 +366,7 @@ async def _show(
 
 async def _move(request: PageRequest, status: OrderStatus) -> Response:
     order: Order = (await request.execute("getOrder")).value
-    details, ending = order_form(request, order).only(*DETAILS), ending_form(order)
+    details, ending = order_form(request, order).only(*_DETAILS), ending_form(order)
     body = details.patch(request.form) | {"status": status}
     changed = await request.execute("updateOrder", body | ending.body(ending.typed(request.form)))
     (card,) = await _cards(request, [changed.value])
@@ -411,7 +403,7 @@ async def _change(request: PageRequest) -> Response:
     changed = await request.execute("updateOrder", body)
     back, now = fields.texts(before), fields.texts(changed.value)
     if back["shipDate"] != now["shipDate"]:
-        back["shipDate"] = exact(before.ship_date)
+        back["shipDate"] = before.ship_date.isoformat() if before.ship_date else ""
     return await request.tell_change(f"Order {before.id}", back, now, changed.version)
 
 

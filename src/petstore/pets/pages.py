@@ -49,7 +49,6 @@ _NO_STATUS = "none"
 _SELLS = "amount"
 _NUMBER = re.compile(r"(?:pet ?)?#? ?([0-9]+)", re.IGNORECASE)
 _STATUS_CHOICES = (("", "any"), *_STATUSES, (_NO_STATUS, "no status"))
-_STATUS_FILTER = choice("status", "Status", *_STATUS_CHOICES, parse=optional)
 
 
 def _category(text: str) -> int | str:
@@ -65,7 +64,7 @@ _CATEGORY = Field(
 _MAY_BE_EMPTY = _CATEGORY._replace(parse=lambda text: number_or_text(text) if text else None)
 _FILTERS = FieldSet(
     Field("name", "Name or number", parse=optional, type="search"),
-    _STATUS_FILTER,
+    choice("status", "Status", *_STATUS_CHOICES, parse=optional),
     _MAY_BE_EMPTY,
 )
 SELECTION_FORM = FieldSet(
@@ -242,8 +241,8 @@ def _offered(pet: Pet, order: Order | None, typed: str) -> FieldSet:
 async def _update(request: PageRequest) -> Response:
     edit = FORM.edit(request.form)
     pet: Pet = (await request.execute("updatePet", FORM.values(edit.changes))).value
-    now = FORM.texts(pet)
-    path, before = f"/pets/{pet.id}", edit.before(now)
+    path, now = f"/pets/{pet.id}", FORM.texts(pet)
+    before = now | {name: edit.opened.get(name, "") for name in edit.changes}
     if before == now:
         return await request.redirect(path, Notice("Nothing was changed."))
     is_moved = {**before, "status": now["status"]} == now

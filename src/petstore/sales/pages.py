@@ -21,11 +21,7 @@ _ONE_DAY = timedelta(days=1)
 _DEFAULT_DAYS = 7
 # A longer range is shown by month: no one tells so many bars apart, and the page would be heavy.
 _MOST_DAYS_SHOWN = 92
-_COLUMNS: Mapping[str, Sequence[str]] = {
-    "day": ("day", "orders", "amount", "returns", "refunded", "currency"),
-    "month": ("month", "orders", "amount", "returns", "refunded", "currency"),
-    "category": ("categoryId", "category", "orders", "amount", "returns", "refunded", "currency"),
-}
+_COLUMNS = ("orders", "amount", "returns", "refunded", "currency")
 _FORM = FieldSet(Field("from", "From", type="date"), Field("to", "To", type="date"))
 
 
@@ -48,11 +44,6 @@ class _CategoryRow(NamedTuple):
     share: float
 
 
-class _Period(NamedTuple):
-    label: str
-    sold: SalesRow
-
-
 async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
     typed = _typed(request)
     report = None if error else await _report(request, typed)
@@ -73,8 +64,9 @@ async def _download(request: PageRequest) -> Response:
     names = await _names(request, sales.rows)
     file = CsvDownload()
     delimiter = delimiter_of(request.form)
-    write = csv_writer(file, _COLUMNS[by], spreadsheet_safe=True, delimiter=delimiter)
-    for row in _by_month(sales.rows) if by == "month" else sales.rows:
+    columns = ("categoryId", by) if by == "category" else (by,)
+    write = csv_writer(file, (*columns, *_COLUMNS), spreadsheet_safe=True, delimiter=delimiter)
+    for row in _by_month(sales.rows, request.services.currency) if by == "month" else sales.rows:
         write(
             {
                 "day": row.day,
@@ -114,7 +106,10 @@ async def _report(request: PageRequest, typed: Texts) -> dict[str, Any]:
     totals = totals_of(days.rows, currency)
     count = (days.last - days.first).days + 1
     of = "Month" if count > _MOST_DAYS_SHOWN else "Day"
-    periods = _periods(_by_month(days.rows) if of == "Month" else days.rows, of, today)
+    periods = [
+        (_label(_day_of(row), of, today), row)
+        for row in (_by_month(days.rows, currency) if of == "Month" else days.rows)
+    ]
     return {
         "days": days,
         "count": count,
@@ -144,27 +139,19 @@ async def _before(request: PageRequest, days: Sales) -> _Before | None:
     return _Before(name, first, last, totals_of(rows, request.services.currency), rows)
 
 
-def _by_month(rows: Iterable[SalesRow]) -> Iterator[SalesRow]:
-    """Yield the sums of rows of days by month and currency; ``day`` is the first of the month."""
+def _by_month(rows: Iterable[SalesRow], currency: str) -> Iterator[SalesRow]:
+    """Yield the totals of rows of days by month; ``day`` is the first of the month."""
     for month, of_month in groupby(rows, lambda row: _day_of(row).replace(day=1)):
-        by_currency: dict[str, list[SalesRow]] = {}
-        for row in of_month:
-            by_currency.setdefault(row.currency, []).append(row)
-        for each in by_currency.values():
-            (total,) = totals_of(each, each[0].currency)
+        for total in totals_of(of_month, currency):
             yield replace(total, day=month)
 
 
-def _periods(rows: Iterable[SalesRow], of: str, today: date) -> list[_Period]:
-
-    def label(day: date) -> str:
-        if of == "Month":
-            is_now, text = day == today.replace(day=1), f"{day:%b %Y}"
-        else:
-            is_now, text = day == today, chart_day(day)
-        return f"{text} so far" if is_now else text
-
-    return [_Period(label(_day_of(row)), row) for row in rows]
+def _label(day: date, of: str, today: date) -> str:
+    if of == "Month":
+        is_now, text = day == today.replace(day=1), f"{day:%b %Y}"
+    else:
+        is_now, text = day == today, chart_day(day)
+    return f"{text} so far" if is_now else text
 
 
 def _day_of(row: SalesRow) -> date:
@@ -172,7 +159,7 @@ def _day_of(row: SalesRow) -> date:
     return row.day
 
 
-def _charts(periods: Iterable[_Period], of: str, currency: str) -> list[Bars]:
+def _charts(periods: Iterable[tuple[str, SalesRow]], of: str, currency: str) -> list[Bars]:
     amounts: dict[str, int] = {}
     orders: dict[str, int] = {}
     for label, row in periods:
