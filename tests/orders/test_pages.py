@@ -113,7 +113,7 @@ async def test_the_list_has_a_tab_with_a_count_for_every_status(staff: Visitor) 
         assert listed(await staff.get("/orders", status=status)) == ids
     assert row(page, 5) == "Mia no price #5 24 h left Approve order 5"
     held = row(await staff.get("/orders", status="approved"), 4)
-    assert held.startswith("Rex for Jane $9.00 #4 Placed 1 Dec 2026, 12:00 Hand over…")
+    assert held.startswith("Rex for Jane $9.00 #4 Placed just now Hand over…")
     assert "pending" not in held
     everything = await staff.get("/orders", status="all")
     assert row(everything, 2) == "Bella for Jane $9.00 #2 returned Returned 1 Dec 2026, 12:00"
@@ -131,7 +131,7 @@ async def test_late_orders_come_first_and_sold_ones_by_delivery(
     assert listed(page) == [3, 2, 1]
     assert "2 days late" in row(page, 3)
     assert "1 day late" in row(page, 2)
-    assert "Ships 3 Dec 2026, 18:00" in row(page, 1)
+    assert "Ships today" in row(page, 1)
     for seconds, order_id in enumerate((2, 3, 1)):
         clock.advance(seconds)
         await act(staff, "deliver", order_id)
@@ -537,13 +537,13 @@ async def test_late_orders_come_first_then_due_ones(service: Service, ada: Visit
     await order(service, NOON - DAY)
     todo = section(await ada.get("/today"), "todo")
     assert todo.startswith("To do To approve: 2 To hand over: 4")
-    assert re.findall(r"Bella(?: for ([^O]+))? Order \d, (.*?) (?:Appr|Hand)", todo) == [
+    assert re.findall(r"Bella(?: for ([^O]+))? Order \d (.*?) (?:Appr|Hand)", todo) == [
         ("late", "4 days late"),
         ("a day late", "1 day late"),
-        ("today", "ships today"),
+        ("today", "Ships today"),
         ("Jörg $249.00", "2 h left"),
-        ("old", "placed 5 days ago"),
-        ("", "placed a day ago"),
+        ("old", "Placed 5 days ago"),
+        ("", "Placed a day ago"),
     ]
 
 

@@ -135,12 +135,15 @@ def sold_in_words(order: Order, pet: str) -> str:
 
 
 class Card(NamedTuple):
-    """An order as pages show it, and its pet if it exists and the person may see it."""
+    """An order as pages show it, and its pet if it exists and the person may see it.
+
+    If it is open, ``days_left`` are those to its ship date, fewer than none once it is late.
+    """
 
     order: Order
     pet: Pet | None
-    now: datetime
-    days_late: int
+    now: Milliseconds
+    days_left: int | None
 
     @property
     def pet_name(self) -> str:
@@ -156,10 +159,10 @@ class Card(NamedTuple):
         return {"version": Result(self.order).version, "seen": self.order.status}
 
 
-def days_late(order: Order, request: PageRequest) -> int:
+def _days_left(order: Order, request: PageRequest) -> int | None:
     if order.ship_date is UNSET or order.status not in OPEN_STATUSES:
-        return 0
-    return max(0, (request.today - local_time(order.ship_date, request.time_zone).date()).days)
+        return None
+    return (local_time(order.ship_date, request.time_zone).date() - request.today).days
 
 
 async def open_orders(
@@ -174,11 +177,12 @@ async def open_orders(
         cursor = found.next
         if not cursor:
             break
-    return sorted(orders, key=lambda order: -days_late(order, request)), cursor
+    return sorted(orders, key=lambda order: min(0, _days_left(order, request) or 0)), cursor
 
 
-def card_of(request: PageRequest, order: Order, pet: Pet | None) -> Card:
-    return Card(order, pet, utc(request.services.clock()), days_late(order, request))
+async def cards_of(request: PageRequest, orders: Sequence[Order]) -> list[Card]:
+    pets, now = await request.pets_of({each.pet_id for each in orders}), request.services.clock()
+    return [Card(each, pets.get(each.pet_id), now, _days_left(each, request)) for each in orders]
 
 
 class Sale(NamedTuple):
@@ -225,7 +229,7 @@ async def _list(request: PageRequest, error: PetstoreError | None = None) -> Res
         (name, label, None if kept or name == _ALL else await _count(request, name))
         for name, label in _TABS.items()
     ]
-    cards = await _cards(request, orders)
+    cards = await cards_of(request, orders)
     pets = [*search.pets, *(card.pet for card in cards if card.pet is not None)]
     here = {"status": tab, **kept}
     page = request.page(
@@ -330,11 +334,6 @@ def _list_query(search: _Search, tab: str) -> dict[str, Any]:
     return query
 
 
-async def _cards(request: PageRequest, orders: Sequence[Order]) -> list[Card]:
-    pets = await request.pets_of({order.pet_id for order in orders})
-    return [card_of(request, order, pets.get(order.pet_id)) for order in orders]
-
-
 # One order
 
 
@@ -342,7 +341,7 @@ async def _show(
     request: PageRequest, error: PetstoreError | None = None, wanted: OrderStatus | None = None
 ) -> Response:
     order: Order = (await request.execute("getOrder")).value
-    (card,) = await _cards(request, [order])
+    (card,) = await cards_of(request, [order])
     history = await history_of(request, f"order/{order.id}")
     fields = order_form(request, order)
     form = fields.shown(fields.texts(order), Result(order).version, request.form, error)
@@ -369,7 +368,7 @@ async def _move(request: PageRequest, status: OrderStatus) -> Response:
     details, ending = order_form(request, order).only(*_DETAILS), ending_form(order)
     body = details.patch(request.form) | {"status": status}
     changed = await request.execute("updateOrder", body | ending.body(ending.typed(request.form)))
-    (card,) = await _cards(request, [changed.value])
+    (card,) = await cards_of(request, [changed.value])
     path = page_address(request.form.text("back")) or f"/orders/{request.path_id}"
     return await request.redirect(path, _told(request, card))
 

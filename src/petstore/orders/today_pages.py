@@ -7,15 +7,13 @@ from typing import NamedTuple
 from msgspec import UNSET
 
 from petstore.categories.pages import stock_of
-from petstore.clock import utc
 from petstore.console.history import newest_acts
 from petstore.console.numbers import change_in_percent
 from petstore.console.page import ConsolePage, PageRequest
-from petstore.domain.time_zones import local_time
 from petstore.events.model import EVENT_TYPES, kind_of
 from petstore.http.messages import Response
 from petstore.orders.model import Order
-from petstore.orders.pages import Card, card_of, open_orders
+from petstore.orders.pages import Card, cards_of, open_orders
 from petstore.sales.model import Sales, SalesRow, totals_of
 
 _TO_DO, _LOWEST, _ACTS = 12, 5, 8
@@ -23,12 +21,6 @@ _READ = 100
 _PAGES_READ = 5  # of events, of which many may be of the person itself
 _RESOURCES = {"pet", "order", "category"}
 _ONE_DAY = timedelta(days=1)
-
-
-class _Task(NamedTuple):
-    card: Card
-    due: datetime | None
-    days: int
 
 
 class _Takings(NamedTuple):
@@ -69,32 +61,17 @@ async def _show(request: PageRequest) -> Response:
         and bool((await request.execute("listWebhooks", query=failing)).value),
         others=others,
         now=request.services.clock(),
-        moment=utc(request.services.clock()),
     )
 
 
-async def _tasks(request: PageRequest, orders: Sequence[Order]) -> list[_Task]:
+async def _tasks(request: PageRequest, orders: Sequence[Order]) -> list[Card]:
     """Return what to do first: what is late, then what is due, then the oldest of the others."""
 
     def due(order: Order) -> tuple[bool, datetime]:
-        moment = _due(order)
-        return moment is None, moment or order.placed_at
+        moment = order.reserved_until if order.status == "placed" else order.ship_date
+        return moment is UNSET, moment or order.placed_at
 
-    first = sorted(orders, key=due)[:_TO_DO]
-    pets = await request.pets_of({order.pet_id for order in first})
-    return [
-        _Task(
-            card_of(request, order, pets.get(order.pet_id)),
-            moment := _due(order),
-            (local_time(moment, request.time_zone).date() - request.today).days if moment else 1,
-        )
-        for order in first
-    ]
-
-
-def _due(order: Order) -> datetime | None:
-    moment = order.reserved_until if order.status == "placed" else order.ship_date
-    return None if moment is UNSET else moment
+    return await cards_of(request, sorted(orders, key=due)[:_TO_DO])
 
 
 async def _periods(request: PageRequest) -> list[_Takings]:

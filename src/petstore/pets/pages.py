@@ -34,7 +34,7 @@ from petstore.errors import InvalidBody, NotFound, PetReserved, PetstoreError, P
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.orders.model import OPEN_STATUSES, Order
-from petstore.orders.pages import card_of, latest_order, order_form, sale_of, sold_in_words
+from petstore.orders.pages import cards_of, latest_order, order_form, sale_of, sold_in_words
 from petstore.pets.model import EXPORTED, STATUSES, NewPet, Pet, statuses_after
 
 _ON_A_PAGE = 50
@@ -221,7 +221,7 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
         problem=form.problem or sold.problem,
         sale=sale,
         version=version_of(pet),
-        card=card_of(request, sale.order, pet) if sale and sale.order else None,
+        card=(await cards_of(request, [sale.order]))[0] if sale and sale.order else None,
         now=now,
         names=await request.category_names([pet.category_id]),
         form=await category_form(request, form),
