@@ -140,15 +140,11 @@ def deleted_page(
     """Show the history that is kept, and what was typed to change the resource meanwhile."""
     if not history.lines:
         raise NotFound(gone.message)
-    name = history.resource.replace("/", " ")
-    called = history.last.data.get("name", "") if history.last else ""
     unsaved = {fields.labels[key]: text for key, text in fields.edit(request.form).changes.items()}
     return request.page(
         "gone.html",
         error=gone,
         history=history,
-        name=name,
-        called=called,
         unsaved=unsaved,
         undo=undo,
     )

@@ -99,11 +99,7 @@ async def _activity(request: PageRequest, error: PetstoreError | None = None) ->
             raise InvalidParameter(msg)
         types = _TYPES.get(typed["kind"]) or [*chain(*_TYPES.values())]
         query = {"type": types, "actor": typed["actor"] or None}
-        try:
-            lines, following = await newest_acts(request, query, _ON_A_PAGE, cursor)
-        except CursorExpired:
-            cursor = ""
-            lines, following = await newest_acts(request, query, _ON_A_PAGE)
+        lines, following = await newest_acts(request, query, _ON_A_PAGE, cursor)
     return request.page(
         "activity.html",
         error=error,

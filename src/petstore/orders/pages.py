@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from msgspec import UNSET, to_builtins
 
-from petstore.clock import Milliseconds, milliseconds, utc
+from petstore.clock import Milliseconds, utc
 from petstore.console.downloads import amount_cell, delimiter_of, download_list
 from petstore.console.forms import (
     Field,
@@ -185,34 +185,10 @@ async def cards_of(request: PageRequest, orders: Sequence[Order]) -> list[Card]:
     return [Card(each, pets.get(each.pet_id), now, _days_left(each, request)) for each in orders]
 
 
-class Sale(NamedTuple):
-    """What is known of a sale; ``who`` is empty if that is no longer kept."""
-
-    order: Order | None
-    who: str
-    at: Milliseconds
-
-
 async def latest_order(request: PageRequest, pet: Pet) -> Order | None:
     latest = {"petId": pet.id, "sort": "-id", "limit": 1}
     orders: Sequence[Order] = (await request.execute("listOrders", query=latest)).value
     return orders[0] if orders else None
-
-
-async def sale_of(request: PageRequest, pet: Pet, history: History) -> Sale | None:
-    """Return how a sold pet was sold, ``None`` if it is not sold or nothing is known."""
-    if pet.status != "sold":
-        return None
-    line, order = history.change_of("status"), await latest_order(request, pet)
-    # The pet may have been made available since, and marked as sold.
-    if (
-        order is None
-        or order.status != "delivered"
-        or not order.delivered_at
-        or (line is not None and line.at > milliseconds(order.delivered_at))
-    ):
-        return None if line is None else Sale(None, line.who, line.at)
-    return Sale(order, "" if line is None else line.who, milliseconds(order.delivered_at))
 
 
 # The list

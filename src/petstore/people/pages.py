@@ -56,7 +56,6 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
         history=await history_of(request, f"person/{person.id}"),
         scopes=ROLES[person.role],
         devices=await request.sessions.devices(person.id),
-        own_device=request.session.device.id if request.session else 0,
         is_own=person.id == request.caller.id,
         hours=_HOURS,
     )
@@ -114,7 +113,7 @@ async def _show_account(request: PageRequest, error: PetstoreError | None = None
     """``error`` is why the form of the password failed."""
     if isinstance(error, (MissingKey, NotFound)):
         raise type(error)(error.message)
-    session, caller = request.session, request.caller
+    caller = request.caller
     is_person = caller.kind == "person"
     return request.page(
         "account.html",
@@ -122,7 +121,6 @@ async def _show_account(request: PageRequest, error: PetstoreError | None = None
         account=await request.sessions.read_account(caller.id) if is_person else None,
         problem=None if error is None else problem_of(error, _LABELS),
         devices=await request.sessions.devices(caller.id),
-        own=session and session.device,
         shortest=MIN_LENGTH,
     )
 

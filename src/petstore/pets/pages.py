@@ -10,7 +10,7 @@ from msgspec import UNSET, to_builtins
 from msgspec import convert as converted
 
 from petstore.categories.pages import category_form
-from petstore.clock import Milliseconds
+from petstore.clock import Milliseconds, utc
 from petstore.console.downloads import download_list
 from petstore.console.forms import (
     EMPTY,
@@ -26,7 +26,7 @@ from petstore.console.forms import (
     typed_id,
     undo_fields,
 )
-from petstore.console.history import deleted_page, history_of, newest_events
+from petstore.console.history import History, deleted_page, history_of, newest_events
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
 from petstore.domain.cursors import MAX_COUNTED
 from petstore.domain.time_zones import local_time
@@ -34,7 +34,7 @@ from petstore.errors import InvalidBody, NotFound, PetReserved, PetstoreError, P
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.orders.model import OPEN_STATUSES, Order
-from petstore.orders.pages import cards_of, latest_order, order_form, sale_of, sold_in_words
+from petstore.orders.pages import cards_of, latest_order, order_form, sold_in_words
 from petstore.pets.model import EXPORTED, STATUSES, NewPet, Pet, statuses_after
 
 _ON_A_PAGE = 50
@@ -205,14 +205,14 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
         return deleted_page(request, history, gone, FORM, undo)
     pet: Pet = found.value
     now = FORM.texts(pet)
-    latest = await latest_order(request, pet) if pet.status == "pending" else None
+    history = await history_of(request, f"pet/{pet.id}")
+    latest = await latest_order(request, pet) if pet.status in ("pending", "sold") else None
     order = latest if latest and latest.status in OPEN_STATUSES else None
+    sale = latest if latest and pet.status == "sold" and _is_sale(latest, history) else None
     of_sale, of_change = (error, None) if _SELLS in request.form.fields else (None, error)
     form = FORM.shown(now, found.version, request.form, of_change)
     form = form._replace(fields=_offered(pet, order, form.typed["status"]).fields)
     sold = order_form(request).new(request.form if of_sale else EMPTY, of_sale)
-    history = await history_of(request, f"pet/{pet.id}")
-    sale = await sale_of(request, pet, history)
     return request.page(
         "pet.html",
         error=error,
@@ -221,13 +221,21 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
         problem=form.problem or sold.problem,
         sale=sale,
         version=version_of(pet),
-        card=(await cards_of(request, [sale.order]))[0] if sale and sale.order else None,
+        card=(await cards_of(request, [sale]))[0] if sale else None,
         now=now,
         names=await request.category_names([pet.category_id]),
         form=await category_form(request, form),
         order=order,
         history=history,
     )
+
+
+def _is_sale(order: Order, history: History) -> bool:
+    """Return whether an order sold the pet, which was not available again and then sold by hand."""
+    if order.status != "delivered" or not order.delivered_at:
+        return False
+    moved = history.change_of("status")
+    return moved is None or utc(moved.at) <= order.delivered_at
 
 
 def _offered(pet: Pet, order: Order | None, typed: str) -> FieldSet:

@@ -1,6 +1,6 @@
 """The page of sales: a range by day or month and by category, and the same as CSV."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, timedelta
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -23,16 +23,6 @@ _DEFAULT_DAYS = 7
 _MOST_DAYS_SHOWN = 92
 _COLUMNS = ("orders", "amount", "returns", "refunded", "currency")
 _FORM = FieldSet(Field("from", "From", type="date"), Field("to", "To", type="date"))
-
-
-class _Before(NamedTuple):
-    """What was sold on the days that a range is compared with, and what these are to it."""
-
-    name: str
-    first: date
-    last: date
-    totals: Sequence[SalesRow]
-    categories: Sequence[SalesRow]
 
 
 class _CategoryRow(NamedTuple):
@@ -101,8 +91,8 @@ async def _report(request: PageRequest, typed: Texts) -> dict[str, Any]:
     categories = (await _sales(request, typed, by="category")).rows
     today = request.today
     before = await _before(request, days)
-    categories_before = before.categories if before else ()
-    names = await _names(request, [*categories, *categories_before])
+    rows_before = before.rows if before else []
+    names = await _names(request, [*categories, *rows_before])
     totals = totals_of(days.rows, currency)
     count = (days.last - days.first).days + 1
     of = "Month" if count > _MOST_DAYS_SHOWN else "Day"
@@ -119,24 +109,24 @@ async def _report(request: PageRequest, typed: Texts) -> dict[str, Any]:
         "currency": currency,
         "totals": totals,
         "before": before,
+        "totals_before": totals_of(rows_before, currency),
         "charts": _charts(periods, of, currency),
         "categories": [
-            (each, _by_category(categories, categories_before, each, names))
+            (each, _by_category(categories, rows_before, each, names))
             for each in totals
             if each.orders or each.returns
         ],
     }
 
 
-async def _before(request: PageRequest, days: Sales) -> _Before | None:
-    last, count = days.first - _ONE_DAY, (days.last - days.first).days + 1
-    first = last - (days.last - days.first)
-    name = "The day before" if count == 1 else f"The {count} days before"
+async def _before(request: PageRequest, days: Sales) -> Sales | None:
+    """Return what was sold on as many days before."""
+    last = days.first - _ONE_DAY
+    wanted = {"from": str(last - (days.last - days.first)), "to": str(last)}
     try:
-        rows = (await _sales(request, {"from": str(first), "to": str(last)}, by="category")).rows
-    except InvalidParameter:
+        return await _sales(request, wanted, by="category")
+    except InvalidParameter:  # before all days that there are
         return None
-    return _Before(name, first, last, totals_of(rows, request.services.currency), rows)
 
 
 def _by_month(rows: Iterable[SalesRow], currency: str) -> Iterator[SalesRow]:
