@@ -85,10 +85,10 @@ async def _create(request: PageRequest) -> Response:
 
 
 async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
+    history = await history_of(request, f"category/{request.path_id}")
     try:
         found = await request.execute("getCategory")
     except NotFound as gone:
-        history = await history_of(request, f"category/{request.path_id}")
         return deleted_page(request, history, gone, _FORM)
     now = _FORM.texts(found.value)
     form = _FORM.shown(now, found.version, request.form, error)
@@ -98,7 +98,7 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
         found=found,
         now=now,
         form=form,
-        history=await history_of(request, f"category/{request.path_id}"),
+        history=history,
     )
 
 

@@ -11,7 +11,7 @@ from petstore.errors import InvalidBody, MissingKey, NotFound, PetstoreError
 from petstore.http.messages import Response
 from petstore.keys.model import ROLES, Role
 from petstore.people.model import INVITATION_LIFE, Person
-from petstore.people.passwords import MIN_LENGTH, check_password
+from petstore.people.passwords import MIN_LENGTH
 
 _ROLES: dict[Role, str] = {
     "viewer": "Viewer: sees everything in the shop",
@@ -178,16 +178,8 @@ async def _show_invitation(request: PageRequest, error: PetstoreError | None = N
 
 
 async def _accept(request: PageRequest) -> Response:
-    secret, password = request.parameter, request.form.raw("password")
-    account = await request.sessions.find_invited(secret)
-    accepted = None
-    if account is not None:
-        check_password(password, account.login)
-        browser = browser_of(request)
-        accepted = await request.sessions.accept(secret, password, browser, request.id)
-    if accepted is None:
-        msg = "the invitation has ended"
-        raise NotFound(msg)
+    password, browser = request.form.raw("password"), browser_of(request)
+    accepted = await request.sessions.accept(request.parameter, password, browser, request.id)
     return signed_in(request, accepted, Notice(f"Your password is set. {_FROM_NOW_ON}"))
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from petstore.clock import MINUTE, Milliseconds
 from petstore.databases.contract import Statement, Unit, read_unit
 from petstore.domain.networks import network_of
-from petstore.errors import InvalidBody, InvalidKey, MissingKey
+from petstore.errors import InvalidBody, InvalidKey, MissingKey, NotFound
 from petstore.events.model import Author
 from petstore.events.store import Change
 from petstore.interface.authentication import look_up, require_network
@@ -43,6 +43,7 @@ from petstore.people.store import (
 )
 
 _WRONG = "The login or the password is wrong. Check both. In the password, capital letters count."
+_ENDED = "the invitation has ended"
 _NETWORK = 48  # bits of IPv6 that one subscriber may have
 
 
@@ -141,21 +142,20 @@ class Sessions:
         return await read_unit(self._store, found)
 
     async def accept(
-        self,
-        secret: str,
-        password: str,
-        browser: Browser,
-        request_id: str,
-    ) -> SignedIn | None:
-        """Return ``None`` if the link has ended."""
+        self, secret: str, password: str, browser: Browser, request_id: str
+    ) -> SignedIn:
+        invited = await self.find_invited(secret)
+        if invited is None:
+            raise NotFound(_ENDED)
+        check_password(password, invited.login)
         hashed = await self._hash(password, goes_first=False)
         now, environment = self._services.clock(), self._environment
 
-        def accepted() -> Unit[SignedIn | None]:
+        def accepted() -> Unit[SignedIn]:
             yield count_up_revision()
             account = yield from find_invited(secret, environment, now)
             if account is None or not (yield from take_invitation(secret)):
-                return None
+                raise NotFound(_ENDED)
             return (yield from _set_password(account, hashed, now, browser, request_id))
 
         return await self._store.write(accepted())

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlencode
 
 from msgspec import UNSET, to_builtins
@@ -96,13 +96,6 @@ FORM = _form()
 TABLE = FORM.only("name", "status", "categoryId")
 
 
-class _Added(NamedTuple):
-    pet: Pet
-    category: str
-    at: Milliseconds
-    undo: Undo | None
-
-
 async def _list(request: PageRequest, error: PetstoreError | None = None) -> Response:
     wanted = _FILTERS.typed(request.form)
     form = _FILTERS.new(request.form, error)
@@ -159,14 +152,15 @@ async def _new(request: PageRequest, error: PetstoreError | None = None) -> Resp
     )
 
 
-async def _added(request: PageRequest) -> list[_Added]:
+async def _added(request: PageRequest) -> list[tuple[Pet, str, Milliseconds, Undo | None]]:
+    """Return pets, with their categories, when they were added, and how to undo that."""
     wanted = {"actor": request.caller.actor, "type": ["pet.created"]}
     events, _ = await newest_events(request, wanted, _ADDED_LAST)
     created = {event.data["id"]: event for event in events}
     pets = await request.pets_of(created)
     names = await request.category_names({pet.category_id for pet in pets.values()})
     return [
-        _Added(
+        (
             pet,
             names.get(pet.category_id, str(pet.category_id)),
             event.at,
@@ -195,17 +189,16 @@ def _next_to(pet: Pet) -> str:
 
 
 async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
+    history = await history_of(request, f"pet/{request.path_id}")
     try:
         found = await _get(request)
     except NotFound as gone:
-        history = await history_of(request, f"pet/{request.path_id}")
         event, undo = history.last, None
         if event is not None and event.type == "pet.deleted" and request.may("createPet"):
             undo = _again(converted(event.data, Pet))
         return deleted_page(request, history, gone, FORM, undo)
     pet: Pet = found.value
     now = FORM.texts(pet)
-    history = await history_of(request, f"pet/{pet.id}")
     latest = await latest_order(request, pet) if pet.status in ("pending", "sold") else None
     order = latest if latest and latest.status in OPEN_STATUSES else None
     sale = latest if latest and pet.status == "sold" and _is_sale(latest, history) else None

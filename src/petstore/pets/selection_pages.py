@@ -47,16 +47,12 @@ _REASONS: dict[type[PetstoreError], str] = {
 _STOPS = (RateLimitExceeded, Unavailable)
 
 
-class _Left(NamedTuple):
-    pet_id: int
-    name: str
-    reason: str
-
-
 class _Outcome(NamedTuple):
+    """The ids of pets; those that are ``left`` have a name, if they have one, and a reason."""
+
     done: list[int]
     same: list[int]
-    left: list[_Left]
+    left: list[tuple[int, str, str]]
 
     def text(self, done: str, same: str) -> str:
         parts = []
@@ -246,7 +242,7 @@ async def _each(
             reason = _REASONS.get(type(error)) or begun(problem_of(error).text)
             for each in ids[place:] if is_end else [pet_id]:
                 name = pets[each].name if each in pets else ""
-                outcome.left.append(_Left(each, name, reason))
+                outcome.left.append((each, name, reason))
             if is_end:
                 break
     return outcome
