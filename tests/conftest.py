@@ -29,7 +29,7 @@ from support.redis_server import RedisServer, redis_server
 from support.service import Service, running_service
 from support.shop import Shop
 from support.stores import open_store
-from support.visitor import Visitor, signed_in
+from support.visitor import Visitor, signed_in, signed_in_person
 
 
 def pytest_configure() -> None:
@@ -153,6 +153,24 @@ async def service(address: str, clock: ManualClock) -> AsyncIterator[Service]:
 @pytest.fixture
 async def staff(service: Service) -> Visitor:
     return await signed_in(service)
+
+
+@pytest.fixture
+async def other(service: Service) -> Visitor:
+    """Somebody else who works in the shop."""
+    return await signed_in(service)
+
+
+@pytest.fixture
+async def ada(service: Service) -> Visitor:
+    """An administrator."""
+    return await signed_in_person(service)
+
+
+@pytest.fixture
+async def grace(service: Service) -> Visitor:
+    """A clerk."""
+    return await signed_in_person(service, "clerk", "Grace")
 
 
 @pytest.fixture
