@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from msgspec import UNSET
 
@@ -10,7 +10,7 @@ from petstore.categories.pages import stock_of
 from petstore.console.history import newest_acts
 from petstore.console.numbers import change_in_percent
 from petstore.console.page import ConsolePage, PageRequest
-from petstore.events.model import EVENT_TYPES, kind_of
+from petstore.events.model import ResourceEventType
 from petstore.http.messages import Response
 from petstore.orders.model import Order
 from petstore.orders.pages import Card, cards_of, open_orders
@@ -19,7 +19,6 @@ from petstore.sales.model import Sales, SalesRow, totals_of
 _TO_DO, _LOWEST, _ACTS = 12, 5, 8
 _READ = 100
 _PAGES_READ = 5  # of events, of which many may be of the person itself
-_RESOURCES = {"pet", "order", "category"}
 _ONE_DAY = timedelta(days=1)
 
 
@@ -44,8 +43,7 @@ async def _show(request: PageRequest) -> Response:
     placed, more_placed = await open_orders(request, "placed")
     approved, more_approved = await open_orders(request, "approved")
     failing = {"failing": "true", "limit": 1}
-    kinds = [each for each in EVENT_TYPES if kind_of(each) in _RESOURCES]
-    by, own = {"type": kinds}, request.caller.actor
+    by, own = {"type": get_args(ResourceEventType)}, request.caller.actor
     others, _ = await newest_acts(request, by, _ACTS, pages=_PAGES_READ, not_by=own)
     categories = (await request.execute("listCategories", query={"limit": _READ})).value
     return request.page(

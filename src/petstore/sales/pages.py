@@ -18,7 +18,6 @@ from petstore.http.messages import Response
 from petstore.sales.model import Sales, SalesRow, totals_of
 
 _ONE_DAY = timedelta(days=1)
-_DEFAULT_DAYS = 7
 # A longer range is shown by month: no one tells so many bars apart, and the page would be heavy.
 _MOST_DAYS_SHOWN = 92
 _COLUMNS = ("orders", "amount", "returns", "refunded", "currency")
@@ -35,13 +34,15 @@ class _CategoryRow(NamedTuple):
 
 
 async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
-    typed = _typed(request)
+    typed, shown = _typed(request), _FORM.typed(request.form)
     report = None if error else await _report(request, typed)
+    if report:
+        shown = {"from": str(report["days"].first), "to": str(report["days"].last)}
     return request.page(
         "sales.html",
         error=error,
-        form=ShownForm(_FORM.fields, typed, typed, problem=_FORM.problem(error)),
-        given={name: text for name, text in typed.items() if name in request.form.fields},
+        form=ShownForm(_FORM.fields, shown, shown, problem=_FORM.problem(error)),
+        given=typed,
         ranges=_ranges(request),
         separators=SEPARATOR.options,
         report=report,
@@ -74,9 +75,7 @@ async def _download(request: PageRequest) -> Response:
 
 
 def _typed(request: PageRequest) -> dict[str, str]:
-    today = request.today
-    given = {name: text for name, text in _FORM.typed(request.form).items() if text}
-    return {"from": str(today - (_DEFAULT_DAYS - 1) * _ONE_DAY), "to": str(today)} | given
+    return {name: text for name, text in _FORM.typed(request.form).items() if text}
 
 
 async def _sales(request: PageRequest, typed: Texts, *, by: str) -> Sales:
