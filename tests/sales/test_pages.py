@@ -18,8 +18,7 @@ from support.error_body import assert_error
 from support.manual_clock import ManualClock
 from support.sending import sender
 from support.service import Service, running_service
-from support.visitor import Visitor, signed_in
-from support.visitor import words as words_of
+from support.visitor import Visitor, signed_in, words
 
 pytestmark = pytest.mark.anyio
 
@@ -40,11 +39,6 @@ async def sell(
     (pet,) = await service.store.write(create_pets([NewPet("Bella", category, "available")]))
     new = OrderCreate(pet.id, amount=amount, complete=True)
     await service.store.write(place_order(Change(at, currency=currency), new))
-
-
-def words(page: httpx.Response) -> str:
-    """Return the text of a page; spaces in numbers are those of sentences."""
-    return words_of(page).replace("\N{NARROW NO-BREAK SPACE}", " ")
 
 
 def rows(page: httpx.Response, name: str) -> list[str]:
