@@ -80,6 +80,10 @@ def test_whatever_is_shown_of_an_amount_is_accepted_back(currency: str, amount: 
         assert typed_amount(shown(amount, currency), currency) == amount
 
 
+def test_an_amount_has_the_sign_that_no_other_currency_has() -> None:
+    assert money_in_words(-124950, "CAD") == "-CA$1,249.50"
+
+
 def drawn(macro: str, *arguments: object) -> str:
     page = templates(ZoneInfo("UTC"))._environment.from_string(  # noqa: SLF001
         "{% from 'charts.html' import bars, meter %}{{ " + macro + "(*arguments) }}"
