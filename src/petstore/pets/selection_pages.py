@@ -94,14 +94,12 @@ async def _change(request: PageRequest) -> Response:
     pets = await request.pets_of(selected)
 
     async def change(pet_id: int) -> bool:
-        if pet_id not in pets:
-            msg = "there is no such pet"
-            raise NotFound(msg)
-        pet = pets[pet_id]
-        members = to_builtins(pet)
-        if all(members.get(name) == value for name, value in patch.items()):
-            return False
-        version = _seen(pet, selected[pet_id])
+        pet, version = pets.get(pet_id), None
+        if pet is not None:
+            members = to_builtins(pet)
+            if all(members.get(name) == value for name, value in patch.items()):
+                return False
+            version = _seen(pet, selected[pet_id])
         await request.execute("updatePet", patch, path_id=pet_id, if_match=version)
         return True
 
@@ -208,13 +206,12 @@ async def _selected(request: PageRequest) -> tuple[Mapping[int, str], bool]:
 
 
 def _selected_in(form: Form) -> Mapping[int, str]:
-    boxes = dict.fromkeys(box for text in form.all("pet") for box in text.split())
+    boxes = [box.partition(".") for text in form.all("pet") for box in text.split()]
     if not boxes:
         msg = "select a pet first"
         raise InvalidBody(msg)
-    parts = [box.partition(".") for box in boxes]
-    versions = [version for _, _, version in parts]
-    return dict(zip(_ids_in([number for number, _, _ in parts]), versions, strict=True))
+    versions = {number: version for number, _, version in boxes}
+    return dict(zip(_ids_in([*versions]), versions.values(), strict=True))
 
 
 def _ids_in(texts: Sequence[str]) -> list[int]:
