@@ -20,7 +20,7 @@ from petstore.console.forms import (
     page_address,
 )
 from petstore.console.page import HOME, ConsolePage, PageRequest, failure_of, sentence, with_error
-from petstore.console.sign_in import arrival_page, session_cookie, sign_in_page, to_sign_in
+from petstore.console.sign_in import session_cookie, sign_in_page, to_sign_in
 from petstore.console.templates import templates
 from petstore.errors import (
     CrossSiteRequest,
@@ -55,7 +55,6 @@ from petstore.webhooks import pages as webhooks
 
 _LOG = logging.getLogger(__name__)
 _ASSETS = f"{HOME}/assets/"
-_SITE = b"sec-fetch-site"
 # Bytes a second: lines of phones are often no faster.
 _SLOWEST = 65_536
 # Bytes of a form of a person who is not signed in: thousands may wait with one for a password.
@@ -236,9 +235,7 @@ class Console:
             again = await self._pending(page, request, receive, _MAX_OF_STRANGERS // 2)
             problem = _LOST if again is None else _TOO_LATE
             return await sign_in_page(request, 401, again=again, problem=problem)
-        # A link of another site may have led here, and then there is no cookie (SameSite=Strict).
-        may_lack_cookie = request.head.fields.get(_SITE) in (None, b"cross-site")
-        return arrival_page(request) if may_lack_cookie else to_sign_in(request)
+        return to_sign_in(request)
 
     async def _pending(
         self, page: ConsolePage, request: PageRequest, receive: Receive, largest: int
@@ -277,7 +274,7 @@ def _require_same_origin(request: Request, own: bytes) -> None:
     named none, it is the ``Host``'s, by http or by https: a proxy may end TLS. Then a proxy
     may also have replaced the ``Host``, so ``Sec-Fetch-Site`` alone counts if it is there.
     """
-    site, origin = request.fields.get(_SITE), request.fields.get(b"origin")
+    site, origin = request.fields.get(b"sec-fetch-site"), request.fields.get(b"origin")
     is_own = site == b"same-origin"
     if origin is not None and (own or site is None):
         host = request.fields.get(b"host", b"")
