@@ -7,15 +7,9 @@ import pytest
 from petstore.clock import MINUTE
 from support.keys import rotate
 from support.service import Service
-from support.visitor import Visitor, owner_of_key, signed_in, words
+from support.visitor import owner_of_key, signed_in, words
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def staff(service: Service) -> Visitor:
-    """The owner of a key for everything, signed in with it."""
-    return await owner_of_key(service)
 
 
 async def test_meters_show_the_usage_and_count_against_no_limit(service: Service) -> None:
@@ -58,34 +52,36 @@ async def test_an_approaching_expiry_is_shown(service: Service) -> None:
 
 @pytest.mark.parametrize(("grace", "ends"), [("3600", "in 1 hour"), ("0", "at once")])
 async def test_a_rotation_shows_the_token_once_and_the_session_ends_with_the_old_one(
-    service: Service, staff: Visitor, grace: str, ends: str
+    service: Service, grace: str, ends: str
 ) -> None:
-    page = await staff.post("/usage/rotate", graceSeconds=grace)
+    owner = await owner_of_key(service)
+    page = await owner.post("/usage/rotate", graceSeconds=grace)
     assert f"The old token ends {ends}." in words(page)
     (new,) = re.findall(r'<code id="token">([^<]+)</code>', page.text)
     assert (await service.request("GET", "/v1/pets", new)).status_code == 200
     for _ in range(int(grace) // 1200):
-        assert new not in (await staff.get("/usage")).text
+        assert new not in (await owner.get("/usage")).text
         service.clock.now += 20 * MINUTE
-    assert (await staff.get("/usage")).status_code == 303
-    assert "your key or your access was changed" in (await staff.get("/sign-in")).text
-    assert (await staff.post("/sign-in", key=new)).status_code == 303
-    assert (await staff.get("/usage")).status_code == 200
+    assert (await owner.get("/usage")).status_code == 303
+    assert "your key or your access was changed" in (await owner.get("/sign-in")).text
+    assert (await owner.post("/sign-in", key=new)).status_code == 303
+    assert (await owner.get("/usage")).status_code == 200
 
 
 async def test_a_planned_rotation_asks_when_and_a_refused_one_says_why_and_rotates_nothing(
-    service: Service, staff: Visitor
+    service: Service,
 ) -> None:
-    leaked, planned = (await staff.get("/usage")).text.split('action="/console/usage/rotate"')[1:3]
+    owner = await owner_of_key(service)
+    leaked, planned = (await owner.get("/usage")).text.split('action="/console/usage/rotate"')[1:3]
     assert 'type="hidden" name="graceSeconds" value="0"' in leaked
     assert re.findall(r'<option value="(\d+)">', planned) == ["86400", "604800", "3600"]
     for grace in ("soon", "9" * 5000):
-        page = await staff.post("/usage/rotate", graceSeconds=grace)
+        page = await owner.post("/usage/rotate", graceSeconds=grace)
         assert page.status_code == 400
         assert "expected an integer from 0" in page.text
-        assert (await service.request("GET", "/v1/pets", staff.token)).status_code == 200
-    await rotate(service.store, service.clock, staff.key_id, 60 * MINUTE)
-    page = await staff.post("/usage/rotate", graceSeconds="3600")
+        assert (await service.request("GET", "/v1/pets", owner.token)).status_code == 200
+    await rotate(service.store, service.clock, owner.key_id, 60 * MINUTE)
+    page = await owner.post("/usage/rotate", graceSeconds="3600")
     assert page.status_code == 403
     assert "token was replaced; use the newest token" in page.text
 

@@ -115,10 +115,7 @@ class Problem(NamedTuple):
         return next((each for each in self.all if each.field == field), None)
 
 
-_NO_LABELS: Mapping[str, str] = {}
-
-
-def problem_of(error: PetstoreError, labels: Mapping[str, str] = _NO_LABELS) -> Problem:
+def problem_of(error: PetstoreError, labels: Mapping[str, str] = {}) -> Problem:
     problems = [_problem(message, labels) for message in (error.message, *error.others)]
     order = ["", *labels]
     problems.sort(key=lambda each: order.index(each.field) if each.field in order else len(order))

@@ -17,7 +17,6 @@ from petstore.console.forms import (
     Field,
     FieldSet,
     Form,
-    ShownForm,
     Texts,
     choice,
     isolated,
@@ -67,8 +66,9 @@ _FILTERS = FieldSet(
     choice("status", "Status", *_STATUS_CHOICES, parse=optional),
     _MAY_BE_EMPTY,
 )
+KEEP = "Keep"
 SELECTION_FORM = FieldSet(
-    choice("status", "Status", ("", "Keep"), *_STATUS_CHOICES[1:], parse=optional),
+    choice("status", "Status", ("", KEEP), *_STATUS_CHOICES[1:], parse=optional),
     _MAY_BE_EMPTY,
 )
 """What several selected pets get at once; an empty field leaves them as they are."""
@@ -123,7 +123,7 @@ async def _list(request: PageRequest, error: PetstoreError | None = None) -> Res
         form=await category_form(request, form, "any"),
         columns=TABLE.fields,
         filters=filters,
-        selection=await selection_form(request, EMPTY),
+        selection=await category_form(request, SELECTION_FORM.new(EMPTY), KEEP),
         max_selected=MAX_SELECTED,
         box_of=box_of,
     )
@@ -320,12 +320,6 @@ def version_of(pet: Pet) -> str:
 def box_of(pet: Pet) -> str:
     """Return the value of the checkbox of a pet: its id, and the version that is shown."""
     return f"{pet.id}.{version_of(pet)}"
-
-
-async def selection_form(
-    request: PageRequest, typed: Form, error: PetstoreError | None = None
-) -> ShownForm:
-    return await category_form(request, SELECTION_FORM.new(typed, error), "Keep")
 
 
 def _again(pet: Pet) -> Undo:

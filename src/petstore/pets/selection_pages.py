@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from msgspec import convert as converted
 from msgspec import to_builtins
 
+from petstore.categories.pages import category_form
 from petstore.console.forms import Form, decode_urlencoded, page_address, problem_of
 from petstore.console.history import PastEvent, newest_events
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo
@@ -27,12 +28,12 @@ from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.pets.model import Pet
 from petstore.pets.pages import (
+    KEEP,
     MAX_SELECTED,
     NOT_COUNTED,
     SELECTION_FORM,
     box_of,
     list_query,
-    selection_form,
     version_of,
 )
 
@@ -79,7 +80,7 @@ async def _ask(request: PageRequest, error: PetstoreError | None = None) -> Resp
     return request.page(
         "selection.html",
         error=error,
-        form=await selection_form(request, request.form, error),
+        form=await category_form(request, SELECTION_FORM.new(request.form, error), KEEP),
         boxes={box_of(pet): pet for pet in pets.values()},
         names=await request.category_names({pet.category_id for pet in pets.values()}),
         back=_back(request),
