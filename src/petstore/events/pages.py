@@ -26,7 +26,6 @@ from petstore.interface.messages import json_response
 
 _SECONDS = 25
 _AT_ONCE = 100
-_NO_STORE = b"cache-control: no-store"
 
 
 class Changes(Struct, frozen=True):
@@ -52,7 +51,7 @@ async def _changes(request: PageRequest) -> Response:
     if found is None:
         latest = await request.execute("listEvents", query=query | {"cursor": LATEST})
         found = Changes(latest.latest, None)
-    return replace(json_response(200, found, [_NO_STORE]), waited=waited)
+    return replace(json_response(200, found, [b"cache-control: no-store"]), waited=waited)
 
 
 def _types(request: PageRequest) -> Collection[EventType]:

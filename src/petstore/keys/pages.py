@@ -1,12 +1,11 @@
 """The pages of keys for administrators, and of the usage of a key for its owner."""
 
 import re
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
-from petstore.clock import DAY, milliseconds, rfc3339, utc
+from petstore.clock import DAY, SECOND, Milliseconds, milliseconds, rfc3339, utc
 from petstore.console.forms import (
     GRACES,
     Field,
@@ -180,10 +179,9 @@ async def _usage_shown(request: PageRequest, usage: Usage, key_id: int) -> dict[
     }
 
 
-def _window(label: str, window: UsageWindow) -> tuple[str, int, int | None, datetime]:
+def _window(label: str, window: UsageWindow) -> tuple[str, int, int | None, Milliseconds]:
     limit = None if window.limit == UNLIMITED else window.limit
-    reset = datetime.fromtimestamp(window.reset, UTC)
-    return label, window.limit - window.remaining, limit, reset
+    return label, window.limit - window.remaining, limit, window.reset * SECOND
 
 
 async def _show_usage(request: PageRequest, error: PetstoreError | None = None) -> Response:

@@ -150,10 +150,6 @@ class Card(NamedTuple):
         return f"pet {self.order.pet_id}" if self.pet is None else self.pet.name
 
     @property
-    def is_available(self) -> bool:
-        return self.pet is not None and self.pet.status == "available"
-
-    @property
     def seen(self) -> Mapping[str, str]:
         """The hidden fields of a form that changes the order: which version the person saw."""
         return {"version": Result(self.order).version, "seen": self.order.status}
@@ -351,7 +347,8 @@ async def _move(request: PageRequest, status: OrderStatus) -> Response:
 
 def _told(request: PageRequest, card: Card) -> Notice:
     order, pet = card.order, isolated(card.pet_name)
-    freed = f" {pet} is available again." if card.is_available else ""
+    is_free = card.pet is not None and card.pet.status == "available"
+    freed = f" {pet} is available again." if is_free else ""
     if order.status == "approved":
         undo = Undo(f"/orders/{order.id}/cancel", card.seen, "Cancel it")
         return Notice(f"Approved order {order.id}: {pet} stays reserved.", undo)

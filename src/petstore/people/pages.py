@@ -156,7 +156,6 @@ async def _end_others(request: PageRequest) -> Response:
 
 # An invitation: a person sets a password with it, and is signed in.
 
-_FROM_NOW_ON = "From now on you sign in with it and your login."
 _INVITATION = "/invitation/{secret}"
 
 
@@ -180,7 +179,8 @@ async def _show_invitation(request: PageRequest, error: PetstoreError | None = N
 async def _accept(request: PageRequest) -> Response:
     password, browser = request.form.raw("password"), browser_of(request)
     accepted = await request.sessions.accept(request.parameter, password, browser, request.id)
-    return signed_in(request, accepted, Notice(f"Your password is set. {_FROM_NOW_ON}"))
+    text = "Your password is set. From now on you sign in with it and your login."
+    return signed_in(request, accepted, Notice(text))
 
 
 PAGES = (

@@ -143,8 +143,7 @@ async def _rotate(request: PageRequest) -> Response:
     return request.page("webhook_secret.html", webhook=rotated.value)
 
 
-_SENT = "A test is on its way. The newest delivery shows what comes back."
-_test = executes("testWebhook", _SENT)
+_test = executes("testWebhook", "A test is on its way. The newest delivery shows what comes back.")
 _retry = executes("retryWebhookDelivery", "The event is sent again.")
 _delete = executes("deleteWebhook", "The webhook is deleted.", "/webhooks")
 _DELIVERY = "/webhooks/{webhookId}/deliveries/{deliveryId}"
