@@ -96,7 +96,7 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
         "category.html",
         error=error,
         found=found,
-        now=now,
+        texts=now,
         form=form,
         history=history,
     )

@@ -448,6 +448,7 @@ class PageRequest(Struct):
             "request": self,
             "home": self.home,
             "may": self.may,
+            "now": self.services.clock(),
             "notice": read_notice(signed, self._secret) if signed else None,
             "error": error,
             "problem": context["form"].problem if "form" in context else None,

@@ -108,7 +108,6 @@ async def _activity(request: PageRequest, error: PetstoreError | None = None) ->
         following=following,
         is_latest=not cursor,
         is_full=len(lines) == _ON_A_PAGE,
-        now=request.services.clock(),
     )
 
 

@@ -171,7 +171,6 @@ async def _usage_shown(request: PageRequest, usage: Usage, key_id: int) -> dict[
     days = [(chart_day(day.date), day.requests) for day in usage.days]
     return {
         "usage": usage,
-        "now": request.services.clock(),
         "windows": [_window("This minute", usage.minute), _window("Today", usage.day)],
         "days": Bars("Requests on each of the last 30 days", "requests", "Day", days),
         "statuses": await list_statuses(request.services, key_id),

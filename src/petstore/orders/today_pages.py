@@ -58,7 +58,6 @@ async def _show(request: PageRequest) -> Response:
         has_failing_webhooks=request.may("listWebhooks")
         and bool((await request.execute("listWebhooks", query=failing)).value),
         others=others,
-        now=request.services.clock(),
     )
 
 

@@ -148,7 +148,6 @@ async def _new(request: PageRequest, error: PetstoreError | None = None) -> Resp
         error=error,
         form=await category_form(request, form),
         added=await _added(request),
-        now=request.services.clock(),
     )
 
 
@@ -215,7 +214,7 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
         sale=sale,
         version=version_of(pet),
         card=(await cards_of(request, [sale]))[0] if sale else None,
-        now=now,
+        texts=now,
         names=await request.category_names([pet.category_id]),
         form=await category_form(request, form),
         order=order,

@@ -88,7 +88,6 @@ async def _report(request: PageRequest, typed: Texts) -> dict[str, Any]:
     currency = request.services.currency
     days = await _sales(request, typed, by="day")
     categories = (await _sales(request, typed, by="category")).rows
-    today = request.today
     before = await _before(request, days)
     rows_before = before.rows if before else []
     names = await _names(request, [*categories, *rows_before])
@@ -96,7 +95,7 @@ async def _report(request: PageRequest, typed: Texts) -> dict[str, Any]:
     count = (days.last - days.first).days + 1
     of = "Month" if count > _MOST_DAYS_SHOWN else "Day"
     periods = [
-        (_label(_day_of(row), of, today), row)
+        (_label(_day_of(row), of, request.today), row)
         for row in (_by_month(days.rows, currency) if of == "Month" else days.rows)
     ]
     return {
@@ -104,8 +103,6 @@ async def _report(request: PageRequest, typed: Texts) -> dict[str, Any]:
         "count": count,
         "of": of,
         "periods": periods,
-        "today": today,
-        "currency": currency,
         "totals": totals,
         "before": before,
         "totals_before": totals_of(rows_before, currency),
