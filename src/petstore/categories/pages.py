@@ -68,7 +68,6 @@ async def _list(request: PageRequest, error: PetstoreError | None = None) -> Res
         found = await request.list_page("listCategories", _ON_A_PAGE)
     return request.page(
         "stock.html",
-        error=error,
         stock=await stock_of(request, {each.id: each for each in found.value}),
         cursor=found.next,
         form=_FORM.new(request.form, error),
@@ -94,7 +93,6 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
     form = _FORM.shown(now, found.version, request.form, error)
     return request.page(
         "category.html",
-        error=error,
         found=found,
         texts=now,
         form=form,

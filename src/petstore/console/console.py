@@ -220,6 +220,7 @@ class Console:
             if page.refused is None or (isinstance(error, _NOT_MENDED) and not page.signs_in):
                 raise
             _log(request, error)
+            request.error = error
             return with_error(await page.refused(request, error), error)
 
     async def _recognize_if_possible(self, request: PageRequest) -> None:
@@ -297,7 +298,8 @@ def _error_page(request: PageRequest, error: PetstoreError) -> Response:
     role = request.caller.role if request.session is not None else None
     if role is not None and isinstance(error, MissingScope) and error.headers:
         failure = failure._replace(message=_BEYOND_ROLE.format(role.capitalize()))
-    return request.page("error.html", error=error, failure=failure, again=request.again)
+    request.error = error
+    return request.page("error.html", failure=failure, again=request.again)
 
 
 def _log(request: PageRequest, error: PetstoreError) -> None:

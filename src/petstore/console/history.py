@@ -140,10 +140,10 @@ def deleted_page(
     """Show the history that is kept, and what was typed to change the resource meanwhile."""
     if not history.lines:
         raise NotFound(gone.message)
+    request.error = gone
     unsaved = {fields.labels[key]: text for key, text in fields.edit(request.form).changes.items()}
     return request.page(
         "gone.html",
-        error=gone,
         history=history,
         unsaved=unsaved,
         undo=undo,

@@ -236,7 +236,8 @@ class PageRequest(Struct):
 
     For the log, ``signed_in`` is who is signed in or just did, and ``guessed`` the digest of a
     login that did not. ``renews_cookie`` is whether the response sets the cookie of the session
-    once more. After an error, ``again`` has a form that can be sent again. The log has the ``id``.
+    once more. After an ``error``, its page says so, and ``again`` may have a form that can be sent
+    again. The log has the ``id``.
     """
 
     services: Services
@@ -253,6 +254,7 @@ class PageRequest(Struct):
     session: Session | None = None
     signed_in: Caller | None = None
     guessed: str = ""
+    error: PetstoreError | None = None
     again: SavedForm | None = None
     cursor: str = ""
     renews_cookie: bool = False
@@ -437,8 +439,6 @@ class PageRequest(Struct):
         self,
         template: str,
         status: int = 200,
-        *,
-        error: PetstoreError | None = None,
         **context: Any,
     ) -> Response:
         # Without a session there is no secret: anyone could have made the notice up.
@@ -450,11 +450,11 @@ class PageRequest(Struct):
             "may": self.may,
             "now": self.services.clock(),
             "notice": read_notice(signed, self._secret) if signed else None,
-            "error": error,
+            "error": self.error,
             "problem": context["form"].problem if "form" in context else None,
             **context,
         }
-        page = self.templates.page(template, error.status if error else status, shown)
+        page = self.templates.page(template, self.error.status if self.error else status, shown)
         if not signed:
             return page
         return replace(page, headers=[*page.headers, cookie_header(_NOTICE, "", self.root, 0)])

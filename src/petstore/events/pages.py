@@ -101,7 +101,6 @@ async def _activity(request: PageRequest, error: PetstoreError | None = None) ->
         lines, following = await newest_acts(request, query, _ON_A_PAGE, cursor)
     return request.page(
         "activity.html",
-        error=error,
         form=_filters(await _actors(request, typed["actor"])).new(request.form, error),
         filters={name: text for name, text in typed.items() if text},
         lines=lines,

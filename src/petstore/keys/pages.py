@@ -123,7 +123,7 @@ async def _find(request: PageRequest) -> Response:
 
 async def _new(request: PageRequest, error: PetstoreError | None = None) -> Response:
     form = _FORM.new(request.form, error, _NEW_KEY)
-    return request.page("key_new.html", error=error, form=form)
+    return request.page("key_new.html", form=form)
 
 
 async def _create(request: PageRequest) -> Response:
@@ -136,7 +136,6 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
     usage = await _usage_shown(request, (await request.execute("getKeyUsage")).value, key.id)
     return request.page(
         "key.html",
-        error=error,
         key=key,
         form=_FORM.shown(_FORM.texts(key), "", request.form, error),
         history=await history_of(request, f"key/{key.id}"),
@@ -188,7 +187,6 @@ async def _show_usage(request: PageRequest, error: PetstoreError | None = None) 
     usage: Usage = (await request.execute("getUsage")).value
     return request.page(
         "usage.html",
-        error=error,
         problem=None if error is None else problem_of(error),
         key=own,
         # The end of the token of the session, which a rotation may have set.

@@ -206,7 +206,6 @@ async def _list(request: PageRequest, error: PetstoreError | None = None) -> Res
     here = {"status": tab, **kept}
     page = request.page(
         "orders.html",
-        error=error,
         form=form,
         search=search,
         cards=cards,
@@ -324,7 +323,6 @@ async def _show(
             form = form._replace(problem=Problem("", told), is_conflict=False)
     return request.page(
         "order.html",
-        error=error,
         card=card,
         form=form,
         told=told,

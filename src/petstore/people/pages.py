@@ -37,7 +37,7 @@ async def _list(request: PageRequest) -> Response:
 
 async def _new(request: PageRequest, error: PetstoreError | None = None) -> Response:
     form = _FORM.new(request.form, error, {"role": "clerk"})
-    return request.page("person_new.html", error=error, form=form)
+    return request.page("person_new.html", form=form)
 
 
 async def _create(request: PageRequest) -> Response:
@@ -50,7 +50,6 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
     person: Person = (await request.execute("getPerson")).value
     return request.page(
         "person.html",
-        error=error,
         person=person,
         form=_FORM.shown(_FORM.texts(person), "", request.form, error),
         history=await history_of(request, f"person/{person.id}"),
@@ -117,7 +116,6 @@ async def _show_account(request: PageRequest, error: PetstoreError | None = None
     is_person = caller.kind == "person"
     return request.page(
         "account.html",
-        error=error,
         account=await request.sessions.read_account(caller.id) if is_person else None,
         problem=None if error is None else problem_of(error, _LABELS),
         devices=await request.sessions.devices(caller.id),
@@ -167,7 +165,6 @@ async def _show_invitation(request: PageRequest, error: PetstoreError | None = N
     return request.page(
         "invitation.html",
         200 if account else NotFound.status,
-        error=error,
         account=account,
         problem=problem,
         is_typed=isinstance(error, InvalidBody),

@@ -112,7 +112,6 @@ async def _list(request: PageRequest, error: PetstoreError | None = None) -> Res
     filters = {name: text for name, text in wanted.items() if text}
     page = request.page(
         "pets.html",
-        error=error,
         pets=found.value,
         cursor=found.next,
         is_short=bool(found.next) and len(found.value) < _ON_A_PAGE,
@@ -145,7 +144,6 @@ async def _new(request: PageRequest, error: PetstoreError | None = None) -> Resp
     form = FORM.new(request.form, error, {"status": "available"})
     return request.page(
         "new_pet.html",
-        error=error,
         form=await category_form(request, form),
         added=await _added(request),
     )
@@ -207,7 +205,6 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
     sold = order_form(request).new(request.form if of_sale else EMPTY, of_sale)
     return request.page(
         "pet.html",
-        error=error,
         found=found,
         sale_form=sold,
         problem=form.problem or sold.problem,

@@ -76,10 +76,9 @@ async def _ask(request: PageRequest, error: PetstoreError | None = None) -> Resp
         selected, _ = await _selected(request)
         pets = await request.pets_of(selected)
     except InvalidBody as unselected:
-        error = unselected
+        request.error = error = unselected
     return request.page(
         "selection.html",
-        error=error,
         form=await category_form(request, SELECTION_FORM.new(request.form, error), KEEP),
         boxes={box_of(pet): pet for pet in pets.values()},
         names=await request.category_names({pet.category_id for pet in pets.values()}),

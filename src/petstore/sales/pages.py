@@ -40,7 +40,6 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
         shown = {"from": str(report["days"].first), "to": str(report["days"].last)}
     return request.page(
         "sales.html",
-        error=error,
         form=ShownForm(_FORM.fields, shown, shown, problem=_FORM.problem(error)),
         given=typed,
         ranges=_ranges(request),

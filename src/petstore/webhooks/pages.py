@@ -76,7 +76,7 @@ async def _owners(request: PageRequest, webhooks: Iterable[Webhook]) -> dict[str
 
 async def _new(request: PageRequest, error: PetstoreError | None = None) -> Response:
     form = _form(request).new(request.form, error)
-    return request.page("webhook_new.html", error=error, form=form)
+    return request.page("webhook_new.html", form=form)
 
 
 async def _create(request: PageRequest) -> Response:
@@ -100,7 +100,6 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
         )
     return request.page(
         "webhook.html",
-        error=error,
         found=found,
         is_own=is_own,
         names=await _owners(request, [found.value]),
