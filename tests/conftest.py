@@ -30,7 +30,7 @@ from support.sending import Send, sender
 from support.service import Service, running_service
 from support.shop import Shop
 from support.stores import open_store
-from support.visitor import Visitor, signed_in
+from support.visitor import Visitor, signed_in, signed_in_person
 
 
 def pytest_configure() -> None:
@@ -160,6 +160,24 @@ async def send(service: Service) -> Send:
 @pytest.fixture
 async def staff(service: Service) -> Visitor:
     return await signed_in(service)
+
+
+@pytest.fixture
+async def other(service: Service) -> Visitor:
+    """Somebody else who works in the shop."""
+    return await signed_in(service)
+
+
+@pytest.fixture
+async def ada(service: Service) -> Visitor:
+    """An administrator."""
+    return await signed_in_person(service)
+
+
+@pytest.fixture
+async def grace(service: Service) -> Visitor:
+    """A clerk."""
+    return await signed_in_person(service, "clerk", "Grace")
 
 
 @pytest.fixture

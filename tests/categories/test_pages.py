@@ -19,12 +19,6 @@ from support.visitor import Visitor, signed_in, words
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-async def other(service: Service) -> Visitor:
-    """Somebody else who works in the shop."""
-    return await signed_in(service)
-
-
 async def stored(service: Service, visitor: Visitor, path: str = "/v1/categories") -> Any:
     """Return what a list of the interface has."""
     return (await service.request("GET", path, visitor.token)).json()

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from petstore.clock import DAY, HOUR, MINUTE, SECOND
+from petstore.console.forms import isolated
 from petstore.console.templates import ago_in_words
 from support.cases import case
 from support.page_forms import buttons_of
@@ -189,6 +190,17 @@ async def test_the_page_of_an_order_tells_who_changed_it(service: Service, grace
     assert history(await later.get("/orders/2"))[0] == (
         "The service cancelled it, because it was not approved in time"
     )
+
+
+def test_direction_characters_in_a_name_cannot_leave_its_isolate() -> None:
+    for name, shown in (
+        ("Bella", "Bella"),
+        ("\N{RIGHT-TO-LEFT OVERRIDE}gnp.evil", "\N{RIGHT-TO-LEFT OVERRIDE}gnp.evil"),
+        ("a\N{POP DIRECTIONAL ISOLATE}b", "ab"),
+        ("a\N{RIGHT-TO-LEFT ISOLATE}\N{LEFT-TO-RIGHT ISOLATE}\N{FIRST STRONG ISOLATE}c", "ac"),
+        ("a\n\r\x1c\x1d\x1e\x85\N{PARAGRAPH SEPARATOR}b", "a       b"),
+    ):
+        assert isolated(name) == f"\u2068{shown}\u2069"
 
 
 async def test_names_are_escaped_and_isolated(service: Service, grace: Visitor) -> None:

@@ -29,6 +29,7 @@ NAMES = (
     "{{7*7}}${7*7}<%= 7*7 %>",
     "javascript:ran=1//'\"></title><script>ran=1</script>",
     "e" + "\N{COMBINING CYRILLIC MILLIONS SIGN}" * 200,
+    "a" + "\N{COMBINING ACUTE ACCENT}" * 20 + "W\N{WORD JOINER}" * 80,  # no line can break it
 )
 ROWS = f"name,categoryId\n{NAMES[0]},1\n{NAMES[2]},no\n".encode()
 PATHS = [page.path for page in PAGES if page.method == "GET"]

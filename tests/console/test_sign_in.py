@@ -328,7 +328,7 @@ async def test_the_cookie_is_found_at_any_position(staff: Visitor) -> None:
         ("petstore_console", 303),
         ("petstore_console=", 303),
         ('petstore_console="\xe9;;', 303),
-        ("; ".join([beside] * 20 + [cookie]), 303),
+        ("; ".join([beside] * 20 + [cookie]), 200),
     ]:
         staff.client.headers["cookie"] = sent
         assert (await staff.get("/account")).status_code == status, sent

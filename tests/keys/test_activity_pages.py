@@ -18,12 +18,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
 BELLA = {"name": "Bella", "categoryId": "1", "status": "available"}
 
 
-@pytest.fixture
-async def ada(service: Service) -> Visitor:
-    """An administrator."""
-    return await signed_in_person(service, "administrator", "Ada")
-
-
 async def changed(visitor: Visitor, path: str, **fields: str) -> None:
     response = await visitor.post(path, **fields)
     assert response.status_code == 303, response.text

@@ -21,14 +21,13 @@ from petstore.orders.store import place_order, update_order
 from petstore.pets.model import NewPet
 from support.changes import create_category, create_pet, create_pets
 from support.manual_clock import ManualClock
-from support.page_forms import conflict_of, form_of, press, succeed
+from support.page_forms import buttons_of, conflict_of, form_of, form_to, press, succeed
 from support.service import Service, running_service
 from support.visitor import Visitor, signed_in, signed_in_person, words
 
 pytestmark = pytest.mark.anyio
 
 A_DAY = 24 * 60 * 60
-HIDDEN = re.compile(r'<input type="hidden" name="(version|seen|until)" value="([^"]*)">')
 
 
 @pytest.fixture
@@ -44,15 +43,11 @@ async def place(staff: Visitor, pet_id: int = 1, **fields: Any) -> httpx.Respons
     return await staff.submit(f"/pets/{pet_id}/reserve", **fields)
 
 
-def seen(page: httpx.Response) -> dict[str, str]:
-    """Return the hidden fields of the first form that changes an order."""
-    return {name: value.replace("&#34;", '"') for name, value in HIDDEN.findall(page.text)[:3]}
-
-
 async def act(staff: Visitor, action: str, order_id: int = 1, **fields: Any) -> httpx.Response:
     """Press a button on the page of an order that nobody else changes."""
-    page = await staff.get(f"/orders/{order_id}")
-    return await staff.submit(f"/orders/{order_id}/{action}", **seen(page), **fields)
+    path = f"/orders/{order_id}"
+    form = form_to(await staff.get(path), f"{path}/{action}").fields
+    return await staff.submit(f"{path}/{action}", **form | fields)
 
 
 async def change(staff: Visitor, order_id: int = 1, **typed: str) -> httpx.Response:
@@ -113,7 +108,7 @@ async def test_the_list_has_a_tab_with_a_count_for_every_status(staff: Visitor) 
         assert listed(await staff.get("/orders", status=status)) == ids
     assert row(page, 5) == "Mia no price #5 24 h left Approve order 5"
     held = row(await staff.get("/orders", status="approved"), 4)
-    assert held.startswith("Rex for Jane $9.00 #4 Placed 1 Dec 2026, 12:00 Hand over…")
+    assert held.startswith("Rex for Jane $9.00 #4 Placed just now Hand over…")
     assert "pending" not in held
     everything = await staff.get("/orders", status="all")
     assert row(everything, 2) == "Bella for Jane $9.00 #2 returned Returned 1 Dec 2026, 12:00"
@@ -131,7 +126,7 @@ async def test_late_orders_come_first_and_sold_ones_by_delivery(
     assert listed(page) == [3, 2, 1]
     assert "2 days late" in row(page, 3)
     assert "1 day late" in row(page, 2)
-    assert "Ships 3 Dec 2026, 18:00" in row(page, 1)
+    assert "Ships today" in row(page, 1)
     for seconds, order_id in enumerate((2, 3, 1)):
         clock.advance(seconds)
         await act(staff, "deliver", order_id)
@@ -181,12 +176,11 @@ async def test_an_order_goes_from_placed_to_returned(staff: Visitor) -> None:
     assert (await staff.get("/orders/7")).status_code == 404
     placed = await place(staff, buyer="Tom", amount="85")
     assert "Bella for Tom, $85.00 placed 24 h left" in words(placed)
-    fields = seen(placed)
-    approved = await staff.submit("/orders/1/approve", **fields)
+    approved = await succeed(staff, placed, "Approve order 1")
     assert "Approved order 1: \u2068Bella\u2069 stays reserved." in approved.text
     assert "Cancel it" in approved.text
     assert "Approve order" not in words(approved)
-    again = await staff.post("/orders/1/approve", **fields)
+    again = await press(staff, placed, "Approve order 1")
     assert again.status_code == 412
     assert "Order 1 is approved already." in again.text
     delivered = await act(staff, "deliver")
@@ -315,20 +309,23 @@ async def test_times_at_the_limits_of_the_calendar_are_shown(staff: Visitor, mom
 
 @pytest.mark.parametrize(
     ("theirs", "mine", "said"),
-    [("approve", "cancel", "test approved"), ("cancel", "approve", "test cancelled")],
+    [
+        ("approve", "Cancel order 1: Bella", "test approved"),
+        ("cancel", "Approve order 1", "test cancelled"),
+    ],
 )
 async def test_a_conflict_shows_the_change_of_someone_else(
     service: Service, staff: Visitor, theirs: str, mine: str, said: str
 ) -> None:
     page = await place(staff)
     await act(await signed_in(service), theirs)
-    refused = await staff.post(f"/orders/1/{mine}", **seen(page))
+    refused = await press(staff, page, mine)
     assert refused.status_code == 412
     assert f"{said} order 1 just now, while this page was open." in words(refused)
     is_open = theirs == "approve"
     assert ("If it is still right, make it again." in refused.text) is is_open
     if is_open:
-        cancelled = await staff.submit("/orders/1/cancel", **seen(refused))
+        cancelled = await succeed(staff, refused, mine)
         assert "Order 1 is cancelled." in cancelled.text
     else:
         refused = await press(staff, page, "Save", note="Calls first")
@@ -367,7 +364,7 @@ async def test_a_reservation_that_lapsed_while_the_page_was_open_is_reported(
     page = await staff.get("/orders", status="placed")
     assert "25 min left" in page.text
     clock.advance(26 * 60)
-    refused = await staff.post("/orders/1/approve", **seen(page))
+    refused = await press(staff, page, "Approve order 1")
     assert refused.status_code == 412
     told = "The service cancelled order 1 just now, while this page was open."
     assert told in words(refused)
@@ -491,12 +488,6 @@ NOON = ManualClock().now
 """Noon of Tuesday, 1 December 2026, in UTC."""
 
 
-@pytest.fixture
-async def ada(service: Service) -> Visitor:
-    """An administrator."""
-    return await signed_in_person(service, "administrator", "Ada")
-
-
 async def order(
     service: Service, at: Milliseconds, minutes: int = 0, currency: str = "USD", **fields: Any
 ) -> int:
@@ -515,17 +506,8 @@ async def approve(service: Service, order_id: int) -> None:
     await service.store.write(update_order(Change(service.clock()), order_id, patch))
 
 
-def section_html(page: httpx.Response, name: str) -> str:
-    found = re.search(rf'<section class="panel" id="{name}".*?</section>', page.text, re.DOTALL)
-    assert found is not None, page.text
-    return found[0]
-
-
 def section(page: httpx.Response, name: str) -> str:
-    """Return the text of a section of a page, without the invisible isolates."""
-    html = section_html(page, name)
-    text = re.sub(r"<[^>]*>|[\u2068\u2069]", "", html).replace("\N{NARROW NO-BREAK SPACE}", " ")
-    return " ".join(text.split())
+    return text_of(page, f'<section class="panel" id="{name}"', "</section>")
 
 
 async def test_late_orders_come_first_then_due_ones(service: Service, ada: Visitor) -> None:
@@ -537,13 +519,13 @@ async def test_late_orders_come_first_then_due_ones(service: Service, ada: Visit
     await order(service, NOON - DAY)
     todo = section(await ada.get("/today"), "todo")
     assert todo.startswith("To do To approve: 2 To hand over: 4")
-    assert re.findall(r"Bella(?: for ([^O]+))? Order \d, (.*?) (?:Appr|Hand)", todo) == [
+    assert re.findall(r"Bella(?: for ([^O]+))? Order \d (.*?) (?:Appr|Hand)", todo) == [
         ("late", "4 days late"),
         ("a day late", "1 day late"),
-        ("today", "ships today"),
+        ("today", "Ships today"),
         ("Jörg $249.00", "2 h left"),
-        ("old", "placed 5 days ago"),
-        ("", "placed a day ago"),
+        ("old", "Placed 5 days ago"),
+        ("", "Placed a day ago"),
     ]
 
 
@@ -557,7 +539,7 @@ async def test_orders_are_approved_and_handed_over(service: Service, ada: Visito
     assert "Nothing to approve or to hand over." in words(page)
     viewer = await signed_in_person(service, "viewer", "Vi")
     await order(service, NOON)
-    assert "<form method" not in section_html(await viewer.get("/today"), "todo")
+    assert buttons_of(await viewer.get("/today")) == []
 
 
 async def test_sales_are_beside_those_of_last_week(service: Service, ada: Visitor) -> None:
@@ -571,9 +553,9 @@ async def test_sales_are_beside_those_of_last_week(service: Service, ada: Visito
     await sell(service, monday - 8 * DAY, 999_999)  # in the week before
     sold = section(await ada.get("/today"), "sold")
     assert "Today so far $249.00 1 pet +398% €10.00 1 pet" in sold
-    assert "Last Tuesday: $50.00 (1 pet)" in sold
+    assert "Last Tuesday: $50.00 ( 1 pet)" in sold
     assert "This week so far $349.00 2 pets +558% €10.00 1 pet" in sold
-    assert "Same days last week: $53.00 (2 pets)" in sold
+    assert "Same days last week: $53.00 ( 2 pets)" in sold
 
 
 @pytest.mark.usefixtures("dogs")

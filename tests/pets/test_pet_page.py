@@ -82,6 +82,11 @@ async def test_a_pet_is_returned_on_its_page_and_not_by_a_single_tap_and_its_sal
     assert "Bella is sold. This does not count as a sale." in words(page)
     assert "Sold 1 Dec 2026, 12:01 Marked as sold by Grace. Sales does not count it." in words(page)
     assert "Return" not in words(page).partition("History")[0]
+    page = await succeed(grace, page, "Sell Bella")
+    clock.advance(60)
+    for status in ("available", "sold"):
+        page = await succeed(grace, page, "Save", status=status)
+    assert "Marked as sold by Grace. Sales does not count it." in words(page)
 
 
 async def test_what_was_typed_for_an_order_stays(grace: Visitor) -> None:

@@ -23,12 +23,6 @@ PATH, DELETE, UNDO = "/pets/selection", "/pets/selection/delete", "/pets/selecti
 AGAIN = "Add them again, with new numbers"
 
 
-@pytest.fixture
-async def grace(service: Service) -> Visitor:
-    """A clerk."""
-    return await signed_in_person(service, "clerk", "Grace")
-
-
 async def added(visitor: Visitor, *statuses: str) -> None:
     """Add a pet with each status, named by its number."""
     for number, status in enumerate(statuses, 1):

@@ -18,8 +18,7 @@ from support.error_body import assert_error
 from support.manual_clock import ManualClock
 from support.sending import sender
 from support.service import Service, running_service
-from support.visitor import Visitor, signed_in
-from support.visitor import words as words_of
+from support.visitor import Visitor, signed_in, words
 
 pytestmark = pytest.mark.anyio
 
@@ -40,11 +39,6 @@ async def sell(
     (pet,) = await service.store.write(create_pets([NewPet("Bella", category, "available")]))
     new = OrderCreate(pet.id, amount=amount, complete=True)
     await service.store.write(place_order(Change(at, currency=currency), new))
-
-
-def words(page: httpx.Response) -> str:
-    """Return the text of a page; spaces in numbers are those of sentences."""
-    return words_of(page).replace("\N{NARROW NO-BREAK SPACE}", " ")
 
 
 def rows(page: httpx.Response, name: str) -> list[str]:
@@ -83,7 +77,7 @@ async def test_a_range_over_92_days_is_shown_by_month(service: Service, ada: Vis
     page = await ada.get("/sales", **{"from": "2026-08-31", "to": "2026-12-01"})
     assert rows(page, "Sales by month") == [
         "Aug 2026 0 $0.00",
-        *("Sep 2026 0 $0.00", "Sep 2026 1 €9.00"),
+        "Sep 2026 1 €9.00",
         *("Oct 2026 0 $0.00", "Nov 2026 2 $3.00", "Dec 2026 so far 1 $1.00"),
     ]
     assert "Amount by month: $4.00 in all; the most, $3.00, on Nov 2026" in page.text
@@ -187,7 +181,7 @@ async def test_tables_are_downloaded_as_csv(service: Service, ada: Visitor) -> N
         ),
         (
             *("month", f"month,{columns},currency", "2026-11,1,249.00,0,0.00,USD"),
-            *("2026-12,0,0.00,0,0.00,USD", "2026-12,1,10.50,0,0.00,EUR"),
+            "2026-12,1,10.50,0,0.00,EUR",
         ),
         (
             *("category", f"categoryId,category,{columns},currency"),

@@ -68,7 +68,6 @@ async def _list(request: PageRequest, error: PetstoreError | None = None) -> Res
         found = await request.list_page("listCategories", _ON_A_PAGE)
     return request.page(
         "stock.html",
-        error=error,
         stock=await stock_of(request, {each.id: each for each in found.value}),
         cursor=found.next,
         form=_FORM.new(request.form, error),
@@ -85,29 +84,25 @@ async def _create(request: PageRequest) -> Response:
 
 
 async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
+    history = await history_of(request, f"category/{request.path_id}")
     try:
         found = await request.execute("getCategory")
     except NotFound as gone:
-        history = await history_of(request, f"category/{request.path_id}")
         return deleted_page(request, history, gone, _FORM)
     now = _FORM.texts(found.value)
     form = _FORM.shown(now, found.version, request.form, error)
     return request.page(
         "category.html",
-        error=error,
         found=found,
-        now=now,
+        texts=now,
         form=form,
-        history=await history_of(request, f"category/{request.path_id}"),
+        history=history,
     )
 
 
 async def _update(request: PageRequest) -> Response:
-    edit = _FORM.edit(request.form)
-    changed = await request.execute("updateCategory", _FORM.values(edit.changes))
-    now = _FORM.texts(changed.value)
-    before = edit.before(now)
-    return await request.tell_change(isolated(now["name"]), before, now, changed.version)
+    before, now = map(_FORM.texts, await request.change("Category", _FORM))
+    return await request.tell_change(isolated(now["name"]), before, now)
 
 
 async def _delete(request: PageRequest) -> Response:

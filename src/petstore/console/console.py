@@ -20,7 +20,7 @@ from petstore.console.forms import (
     page_address,
 )
 from petstore.console.page import HOME, ConsolePage, PageRequest, failure_of, sentence, with_error
-from petstore.console.sign_in import arrival_page, session_cookie, sign_in_page, to_sign_in
+from petstore.console.sign_in import session_cookie, sign_in_page, to_sign_in
 from petstore.console.templates import templates
 from petstore.errors import (
     CrossSiteRequest,
@@ -55,7 +55,6 @@ from petstore.webhooks import pages as webhooks
 
 _LOG = logging.getLogger(__name__)
 _ASSETS = f"{HOME}/assets/"
-_SITE = b"sec-fetch-site"
 # Bytes a second: lines of phones are often no faster.
 _SLOWEST = 65_536
 # Bytes of a form of a person who is not signed in: thousands may wait with one for a password.
@@ -221,6 +220,7 @@ class Console:
             if page.refused is None or (isinstance(error, _NOT_MENDED) and not page.signs_in):
                 raise
             _log(request, error)
+            request.error = error
             return with_error(await page.refused(request, error), error)
 
     async def _recognize_if_possible(self, request: PageRequest) -> None:
@@ -236,7 +236,7 @@ class Console:
             again = await self._pending(page, request, receive, _MAX_OF_STRANGERS // 2)
             problem = _LOST if again is None else _TOO_LATE
             return await sign_in_page(request, 401, again=again, problem=problem)
-        return arrival_page(request) if _may_lack_cookie(request.head) else to_sign_in(request)
+        return to_sign_in(request)
 
     async def _pending(
         self, page: ConsolePage, request: PageRequest, receive: Receive, largest: int
@@ -275,7 +275,7 @@ def _require_same_origin(request: Request, own: bytes) -> None:
     named none, it is the ``Host``'s, by http or by https: a proxy may end TLS. Then a proxy
     may also have replaced the ``Host``, so ``Sec-Fetch-Site`` alone counts if it is there.
     """
-    site, origin = request.fields.get(_SITE), request.fields.get(b"origin")
+    site, origin = request.fields.get(b"sec-fetch-site"), request.fields.get(b"origin")
     is_own = site == b"same-origin"
     if origin is not None and (own or site is None):
         host = request.fields.get(b"host", b"")
@@ -284,12 +284,6 @@ def _require_same_origin(request: Request, own: bytes) -> None:
     if not is_own:
         msg = "Origin: expected a request from a page of this console; open the console and repeat"
         raise CrossSiteRequest(msg)
-
-
-def _may_lack_cookie(request: Request) -> bool:
-    """Return whether a link of another site may have led here (``SameSite=Strict``)."""
-    site = request.fields.get(_SITE)
-    return site in (None, b"cross-site") and request.method in ("GET", "HEAD")
 
 
 def _origin_of(url: str) -> bytes:
@@ -304,7 +298,8 @@ def _error_page(request: PageRequest, error: PetstoreError) -> Response:
     role = request.caller.role if request.session is not None else None
     if role is not None and isinstance(error, MissingScope) and error.headers:
         failure = failure._replace(message=_BEYOND_ROLE.format(role.capitalize()))
-    return request.page("error.html", error=error, failure=failure, again=request.again)
+    request.error = error
+    return request.page("error.html", failure=failure, again=request.again)
 
 
 def _log(request: PageRequest, error: PetstoreError) -> None:

@@ -115,10 +115,7 @@ class Problem(NamedTuple):
         return next((each for each in self.all if each.field == field), None)
 
 
-_NO_LABELS: Mapping[str, str] = {}
-
-
-def problem_of(error: PetstoreError, labels: Mapping[str, str] = _NO_LABELS) -> Problem:
+def problem_of(error: PetstoreError, labels: Mapping[str, str] = {}) -> Problem:
     problems = [_problem(message, labels) for message in (error.message, *error.others)]
     order = ["", *labels]
     problems.sort(key=lambda each: order.index(each.field) if each.field in order else len(order))
@@ -296,9 +293,6 @@ class Edit(NamedTuple):
     @property
     def changes(self) -> dict[str, str]:
         return {name: text for name, text in self.typed.items() if self.opened.get(name) != text}
-
-    def before(self, now: Texts) -> dict[str, str]:
-        return {**now, **{name: self.opened.get(name, "") for name in self.changes}}
 
 
 class ShownForm(NamedTuple):

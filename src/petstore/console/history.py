@@ -18,7 +18,6 @@ from petstore.errors import NotFound
 from petstore.events.model import IN_FEED, Event, Position, author_text
 from petstore.events.store import deliverers_of, orders_at
 from petstore.http.messages import Response
-from petstore.interface.operation import Result
 from petstore.keys.store import names_of_callers
 
 _WITHOUT_ID = {"service": "The service", "operator": "The operator"}
@@ -47,7 +46,6 @@ class HistoryLine(NamedTuple):
     """``by`` is the key or person, such as ``person/2``; it is empty for the service."""
 
     id: str
-    type: str
     at: Milliseconds
     who: str
     by: str
@@ -77,16 +75,10 @@ class History(NamedTuple):
 
 
 async def history_of(request: PageRequest, resource: str) -> History:
-    found = await _newest(request, {"resource": resource, "limit": _READ_AT_ONCE})
-    events = [past_event(each) for each in found.value]
+    events, following = await newest_events(request, {"resource": resource})
     lines = await lines_of(request, events)
     last = events[0] if events else None
-    return History(resource, lines, request.services.clock(), last, is_cut=bool(found.next))
-
-
-async def newest_events(request: PageRequest, limit: int, **query: Any) -> list[PastEvent]:
-    found = await _newest(request, {**query, "limit": limit})
-    return [past_event(each) for each in found.value]
+    return History(resource, lines, request.services.clock(), last, is_cut=bool(following))
 
 
 async def newest_acts(
@@ -101,10 +93,10 @@ async def newest_acts(
     events: list[PastEvent] = []
     acts: list[list[PastEvent]] = []
     for _ in range(pages):
-        found = await _newest(request, {**query, "limit": _READ_AT_ONCE}, cursor)
-        events += [each for each in map(past_event, found.value) if each.actor != not_by]
-        acts, cursor = [list(act) for _, act in groupby(events, _request_of)], found.next
-        if len(acts) > most or not (found.value and cursor):
+        found, cursor = await newest_events(request, query, cursor=cursor)
+        events += [each for each in found if each.actor != not_by]
+        acts = [list(act) for _, act in groupby(events, _request_of)]
+        if len(acts) > most or not (found and cursor):
             break
     is_cut = bool(cursor) and len(acts) <= most
     if len(acts) > most:
@@ -121,11 +113,13 @@ async def newest_acts(
     return told, cursor
 
 
-async def _newest(
-    request: PageRequest, query: Mapping[str, Any], cursor: str = ""
-) -> Result[list[Any]]:
-    newest = {**query, "sort": "-sequence", "cursor": cursor or None}
-    return await request.execute("listEvents", query=newest)
+async def newest_events(
+    request: PageRequest, query: Mapping[str, Any], limit: int = _READ_AT_ONCE, cursor: str = ""
+) -> tuple[list[PastEvent], str]:
+    """Return events, the newest first, and the cursor of earlier ones."""
+    newest = {**query, "sort": "-sequence", "limit": limit, "cursor": cursor or None}
+    found = await request.execute("listEvents", query=newest)
+    return [_past_event(each) for each in found.value], found.next
 
 
 def _request_of(event: PastEvent) -> object:
@@ -146,15 +140,11 @@ def deleted_page(
     """Show the history that is kept, and what was typed to change the resource meanwhile."""
     if not history.lines:
         raise NotFound(gone.message)
-    name = history.resource.replace("/", " ")
-    called = history.last.data.get("name", "") if history.last else ""
+    request.error = gone
     unsaved = {fields.labels[key]: text for key, text in fields.edit(request.form).changes.items()}
     return request.page(
         "gone.html",
-        error=gone,
         history=history,
-        name=name,
-        called=called,
         unsaved=unsaved,
         undo=undo,
     )
@@ -163,9 +153,18 @@ def deleted_page(
 async def lines_of(
     request: PageRequest, events: Sequence[PastEvent], *, names_it: bool = False
 ) -> list[HistoryLine]:
-    moved = [each for each in events if each.type == "pet.updated" and _is_move(each)]
+    moved = [
+        each
+        for each in events
+        if each.type == "pet.updated" and [*(each.previous or ())] == ["status"]
+    ]
     orders = await _orders_before(request, moved) if moved else {}
-    ids = {value for each in events for value in _category_ids(each)}
+    ids = {
+        category_id
+        for each in events
+        if each.previous and "categoryId" in each.previous
+        for category_id in (each.previous["categoryId"], each.data["categoryId"])
+    }
     begun = {each.data["petId"] for each in events if begins_order(each)}
     pets = {pet_id: pet.name for pet_id, pet in (await request.pets_of(begun)).items()}
     categories = await request.category_names(ids)
@@ -174,7 +173,6 @@ async def lines_of(
     return [
         HistoryLine(
             f"event-{each.sequence}",
-            each.type,
             each.at,
             names[each.actor],
             each.actor if "/" in each.actor else "",
@@ -196,7 +194,7 @@ async def _orders_before(request: PageRequest, events: Iterable[PastEvent]) -> d
     """Return the events of orders that changed pets, by the sequences of the events of the pets."""
     pets = {each.sequence: each for each in events}
     found = await orders_at(request.services.store, [sequence - 1 for sequence in pets])
-    orders = {each.sequence + 1: past_event(each) for each in found}
+    orders = {each.sequence + 1: _past_event(each) for each in found}
     return {
         sequence: order
         for sequence, order in orders.items()
@@ -204,27 +202,12 @@ async def _orders_before(request: PageRequest, events: Iterable[PastEvent]) -> d
     }
 
 
-def _is_move(event: PastEvent) -> bool:
-    return event.previous is not None and [*event.previous] == ["status"]
-
-
-def _category_ids(event: PastEvent) -> Iterable[int]:
-    if event.previous is None or "categoryId" not in event.previous:
-        return ()
-    return event.previous["categoryId"], event.data["categoryId"]
-
-
 async def names_of(request: PageRequest, authors: Collection[str]) -> dict[str, str]:
-    ids = {_id_of(author) for author in authors if "/" in author}
-    found = await names_of_callers(request.services.store, ids) if ids else {}
-    return {
-        author: _WITHOUT_ID.get(author) or found.get(_id_of(author), author.replace("/", " "))
-        for author in authors
+    ids = {author: int(author.partition("/")[2]) for author in authors if "/" in author}
+    found = await names_of_callers(request.services.store, {*ids.values()}) if ids else {}
+    return _WITHOUT_ID | {
+        author: found.get(number, author.replace("/", " ")) for author, number in ids.items()
     }
-
-
-def _id_of(author: str) -> int:
-    return int(author.partition("/")[2] or 0)
 
 
 # Events in words: what was done, as a sentence continues after a name
@@ -243,19 +226,6 @@ _PAGES = {
     "key": "/keys/",
     "person": "/people/",
 }
-_VERBS = {
-    "pet.created": "added",
-    "pet.deleted": "deleted",
-    "category.created": "added",
-    "category.deleted": "deleted",
-    "order.approved": "approved",
-    "order.delivered": "delivered",
-    "order.returned": "returned",
-    "order.cancelled": "cancelled",
-    "key.created": "added",
-    "key.revoked": "revoked",
-    "person.created": "added",
-}
 _ACTIONS = {
     "key.rotated": Markup("gave {} a new token"),
     "key.unbanned": Markup("lifted the ban of {}"),
@@ -271,7 +241,7 @@ _BY_ORDER = {
 _MOVED = {"sold": Markup("sold {}"), "available": Markup("made {} available again")}
 
 
-def past_event(event: Event) -> PastEvent:
+def _past_event(event: Event) -> PastEvent:
     return PastEvent(
         *(event.sequence, event.id, event.type),
         milliseconds(datetime.fromisoformat(event.timestamp)),
@@ -294,7 +264,7 @@ class SentenceFacts(NamedTuple):
 
 
 def sentence(event: PastEvent, facts: SentenceFacts, *, names_it: bool = False) -> Markup:
-    kind = event.resource.partition("/")[0]
+    kind, _, done = event.type.partition(".")
     it = _link(event, facts) if names_it else _IT.get(kind, Markup("it"))
     told = _about_order(event, facts, it) or _about_caller(event, it)
     if told is not None:
@@ -302,14 +272,12 @@ def sentence(event: PastEvent, facts: SentenceFacts, *, names_it: bool = False) 
     order = facts.orders.get(event.sequence)
     if order is not None and order.type in _BY_ORDER:
         return _BY_ORDER[order.type].format(it=it, order=_link(order, facts))
-    verb = _VERBS.get(event.type)
-    if verb is not None:
-        return Markup("{} {}").format(verb, it)
-    if not event.previous:  # of a newer version
-        return Markup("{}: {}").format(event.type, it)
+    if done != "updated":
+        return Markup("{} {}").format("added" if done == "created" else done, it)
     of_it = Markup(" of {}").format(it) if names_it else Markup("")
-    implied = {name for each in event.previous for name in _IMPLIED.get(each, ())}
-    told_of = [name for name in event.previous if name not in implied]
+    members = event.previous or {}
+    implied = {name for each in members for name in _IMPLIED.get(each, ())}
+    told_of = [name for name in members if name not in implied]
     changes = [_change(event, name, facts, it, of_it) for name in told_of]
     return Markup(" and ").join(changes)
 
@@ -382,11 +350,8 @@ def _link(event: PastEvent, facts: SentenceFacts) -> Markup:
 
 
 def _pet(pet_id: Any, facts: SentenceFacts) -> Markup:
-    name = facts.pets.get(pet_id)
-    shown = (
-        Markup("pet {}").format(pet_id) if name is None else Markup("<bdi>{}</bdi>").format(name)
-    )
-    return _linked("pet", pet_id, shown, facts)
+    name = facts.pets.get(pet_id, f"pet {pet_id}")
+    return _linked("pet", pet_id, Markup("<bdi>{}</bdi>").format(name), facts)
 
 
 def _linked(kind: str, number: Any, shown: Markup, facts: SentenceFacts) -> Markup:

@@ -1,6 +1,7 @@
 """A page of the console: its row of the table, a request of it, and notices for the next page."""
 
 import asyncio
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
@@ -87,9 +88,6 @@ SESSION = "petstore_console"
 
 _NOTICE = "petstore_notice"
 _HTTPS = "https://"
-# An attacker must not let us look at thousands: the name may be anywhere, also in other values.
-_MAX_MENTIONS = 8
-_SPACE = " \t"
 _UNDO = "Undo"
 _PURPOSE = b"petstore console notice"
 _SIGNATURE_LENGTH = 32
@@ -128,13 +126,8 @@ _OTHER_SITE = (
 def cookie_of(request: Request, name: str, root: str) -> str:
     """Return a cookie, empty without one. Of two, one may be of another site."""
     cookies = request.fields.get(b"cookie", b"").decode("latin-1")
-    before, *mentions = cookies.split(f"{_cookie_name(name, root)}=", _MAX_MENTIONS)
-    values = []
-    for mention in mentions:
-        if before.rstrip(_SPACE)[-1:] in ("", ";"):
-            values.append(mention.partition(";")[0].strip(_SPACE))
-        before = mention
-    return values[0] if len(values) == 1 else ""
+    values = re.findall(rf"(?:^|;)[ \t]*{_cookie_name(name, root)}=([^;]*)", cookies)
+    return values[0].strip(" \t") if len(values) == 1 else ""
 
 
 def cookie_header(name: str, value: str, root: str, life: Milliseconds | None = None) -> bytes:
@@ -243,7 +236,8 @@ class PageRequest(Struct):
 
     For the log, ``signed_in`` is who is signed in or just did, and ``guessed`` the digest of a
     login that did not. ``renews_cookie`` is whether the response sets the cookie of the session
-    once more. After an error, ``again`` has a form that can be sent again. The log has the ``id``.
+    once more. After an ``error``, its page says so, and ``again`` may have a form that can be sent
+    again. The log has the ``id``.
     """
 
     services: Services
@@ -260,6 +254,7 @@ class PageRequest(Struct):
     session: Session | None = None
     signed_in: Caller | None = None
     guessed: str = ""
+    error: PetstoreError | None = None
     again: SavedForm | None = None
     cursor: str = ""
     renews_cookie: bool = False
@@ -444,8 +439,6 @@ class PageRequest(Struct):
         self,
         template: str,
         status: int = 200,
-        *,
-        error: PetstoreError | None = None,
         **context: Any,
     ) -> Response:
         # Without a session there is no secret: anyone could have made the notice up.
@@ -455,12 +448,13 @@ class PageRequest(Struct):
             "request": self,
             "home": self.home,
             "may": self.may,
+            "now": self.services.clock(),
             "notice": read_notice(signed, self._secret) if signed else None,
-            "error": error,
+            "error": self.error,
             "problem": context["form"].problem if "form" in context else None,
             **context,
         }
-        page = self.templates.page(template, error.status if error else status, shown)
+        page = self.templates.page(template, self.error.status if self.error else status, shown)
         if not signed:
             return page
         return replace(page, headers=[*page.headers, cookie_header(_NOTICE, "", self.root, 0)])

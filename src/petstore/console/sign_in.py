@@ -82,12 +82,18 @@ async def sign_in_page(
 
 
 def to_sign_in(request: PageRequest) -> Response:
-    return redirect(request.home + _sign_in_address(request))
+    """Lead to the sign-in page, by another page if a link of another site may have led here.
 
-
-def arrival_page(request: PageRequest) -> Response:
-    """Return a page that continues automatically: to that request the browser adds the cookie."""
-    return request.page("arrival.html", target=_sign_in_address(request))
+    That page continues automatically: to its request the browser adds a cookie that there may be
+    (``SameSite=Strict``).
+    """
+    head = request.head
+    query = f"?{head.query.decode('latin-1')}" if head.query else ""
+    wanted = page_address(head.path.removeprefix(HOME) + query)
+    target = _SIGN_IN + (f"?{urlencode({'next': wanted})}" if wanted else "")
+    if head.fields.get(b"sec-fetch-site") in (None, b"cross-site"):
+        return request.page("arrival.html", target=target)
+    return redirect(request.home + target)
 
 
 async def _show(request: PageRequest) -> Response:
@@ -99,11 +105,9 @@ async def _show(request: PageRequest) -> Response:
 
 async def _sign_in(request: PageRequest) -> Response:
     if _KEY in request.form.fields:
-        token = request.form.text(_KEY).encode("utf-8", "replace")
-        return signed_in(
-            request,
-            await request.sessions.sign_in_with_key(token, request.client, browser_of(request)),
-        )
+        token, browser = request.form.text(_KEY).encode("utf-8", "replace"), browser_of(request)
+        found = await request.sessions.sign_in_with_key(token, request.client, browser)
+        return signed_in(request, found)
     login, password = _login_of(request.form), request.form.raw("password")
     browser, known = browser_of(request), _known_of(request)
     found = await request.sessions.sign_in(login, password, request.client, browser, known)
@@ -125,9 +129,7 @@ def device_of(request: Request) -> str:
     agent = request.fields.get(b"user-agent", b"")
     browser = next((words for sign, words in _BROWSERS if sign in agent), "")
     system = next((words for sign, words in _SYSTEMS if sign in agent), "")
-    if not browser:
-        return system
-    return f"{browser} on {system}" if system else browser
+    return " on ".join(filter(None, (browser, system)))
 
 
 def is_phone(request: Request) -> bool:
@@ -199,13 +201,6 @@ async def _sign_out(request: PageRequest) -> Response:
     return replace(
         response, headers=[*response.headers, cookie_header(SESSION, "", request.root, 0)]
     )
-
-
-def _sign_in_address(request: PageRequest) -> str:
-    head = request.head
-    query = f"?{head.query.decode('latin-1')}" if head.query else ""
-    wanted = page_address(head.path.removeprefix(HOME) + query)
-    return _SIGN_IN + (f"?{urlencode({'next': wanted})}" if wanted else "")
 
 
 PAGES = (

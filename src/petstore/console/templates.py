@@ -5,7 +5,7 @@ import re
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from functools import cache, cached_property, partial
 from hashlib import blake2b
 from pathlib import Path
@@ -120,10 +120,8 @@ class Templates:
         return environment
 
 
-@cache
-def templates(zone: ZoneInfo) -> Templates:
-    """Return the templates of this process: each is compiled once, whatever serves it."""
-    return Templates(zone)
+templates = cache(Templates)
+"""The templates of this process, by time zone: each is compiled once, whatever serves it."""
 
 
 def begun(text: str) -> str:
@@ -173,8 +171,8 @@ def _machine(moment: datetime) -> str:
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _until(moment: datetime, now: datetime) -> Markup:
-    minutes = max((moment - now) // timedelta(minutes=1), 1)
+def _until(moment: datetime, now: Milliseconds) -> Markup:
+    minutes = max((milliseconds(moment) - now) // MINUTE, 1)
     hours = minutes // 60
     left = f"{hours} h" if hours else f"{minutes} min"
     if hours >= 48:  # noqa: PLR2004 - two days

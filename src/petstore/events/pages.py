@@ -26,7 +26,6 @@ from petstore.interface.messages import json_response
 
 _SECONDS = 25
 _AT_ONCE = 100
-_NO_STORE = b"cache-control: no-store"
 
 
 class Changes(Struct, frozen=True):
@@ -52,7 +51,7 @@ async def _changes(request: PageRequest) -> Response:
     if found is None:
         latest = await request.execute("listEvents", query=query | {"cursor": LATEST})
         found = Changes(latest.latest, None)
-    return replace(json_response(200, found, [_NO_STORE]), waited=waited)
+    return replace(json_response(200, found, [b"cache-control: no-store"]), waited=waited)
 
 
 def _types(request: PageRequest) -> Collection[EventType]:
@@ -99,21 +98,15 @@ async def _activity(request: PageRequest, error: PetstoreError | None = None) ->
             raise InvalidParameter(msg)
         types = _TYPES.get(typed["kind"]) or [*chain(*_TYPES.values())]
         query = {"type": types, "actor": typed["actor"] or None}
-        try:
-            lines, following = await newest_acts(request, query, _ON_A_PAGE, cursor)
-        except CursorExpired:
-            cursor = ""
-            lines, following = await newest_acts(request, query, _ON_A_PAGE)
+        lines, following = await newest_acts(request, query, _ON_A_PAGE, cursor)
     return request.page(
         "activity.html",
-        error=error,
         form=_filters(await _actors(request, typed["actor"])).new(request.form, error),
         filters={name: text for name, text in typed.items() if text},
         lines=lines,
         following=following,
         is_latest=not cursor,
         is_full=len(lines) == _ON_A_PAGE,
-        now=request.services.clock(),
     )
 
 

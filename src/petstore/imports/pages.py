@@ -50,7 +50,6 @@ async def _start(request: PageRequest, error: PetstoreError | None = None) -> Re
     found = await request.list_page("listImports")
     return request.page(
         "imports.html",
-        error=error,
         imports=found.value,
         cursor=found.next,
         form=FieldSet().new(request.form, error),
@@ -100,7 +99,6 @@ async def _page(
     form = _form(found, categories)
     return request.page(
         "import_preview.html" if found.state == "open" else "import.html",
-        error=error,
         found=found,
         continues=continues,
         refused=await _refused_rows(request) if has_refused else [],

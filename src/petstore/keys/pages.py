@@ -1,12 +1,11 @@
 """The pages of keys for administrators, and of the usage of a key for its owner."""
 
 import re
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
-from petstore.clock import DAY, milliseconds, rfc3339, utc
+from petstore.clock import DAY, SECOND, Milliseconds, milliseconds, rfc3339, utc
 from petstore.console.forms import (
     GRACES,
     Field,
@@ -124,7 +123,7 @@ async def _find(request: PageRequest) -> Response:
 
 async def _new(request: PageRequest, error: PetstoreError | None = None) -> Response:
     form = _FORM.new(request.form, error, _NEW_KEY)
-    return request.page("key_new.html", error=error, form=form)
+    return request.page("key_new.html", form=form)
 
 
 async def _create(request: PageRequest) -> Response:
@@ -137,7 +136,6 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
     usage = await _usage_shown(request, (await request.execute("getKeyUsage")).value, key.id)
     return request.page(
         "key.html",
-        error=error,
         key=key,
         form=_FORM.shown(_FORM.texts(key), "", request.form, error),
         history=await history_of(request, f"key/{key.id}"),
@@ -172,7 +170,6 @@ async def _usage_shown(request: PageRequest, usage: Usage, key_id: int) -> dict[
     days = [(chart_day(day.date), day.requests) for day in usage.days]
     return {
         "usage": usage,
-        "now": utc(request.services.clock()),
         "windows": [_window("This minute", usage.minute), _window("Today", usage.day)],
         "days": Bars("Requests on each of the last 30 days", "requests", "Day", days),
         "statuses": await list_statuses(request.services, key_id),
@@ -180,10 +177,9 @@ async def _usage_shown(request: PageRequest, usage: Usage, key_id: int) -> dict[
     }
 
 
-def _window(label: str, window: UsageWindow) -> tuple[str, int, int | None, datetime]:
+def _window(label: str, window: UsageWindow) -> tuple[str, int, int | None, Milliseconds]:
     limit = None if window.limit == UNLIMITED else window.limit
-    reset = datetime.fromtimestamp(window.reset, UTC)
-    return label, window.limit - window.remaining, limit, reset
+    return label, window.limit - window.remaining, limit, window.reset * SECOND
 
 
 async def _show_usage(request: PageRequest, error: PetstoreError | None = None) -> Response:
@@ -191,7 +187,6 @@ async def _show_usage(request: PageRequest, error: PetstoreError | None = None) 
     usage: Usage = (await request.execute("getUsage")).value
     return request.page(
         "usage.html",
-        error=error,
         problem=None if error is None else problem_of(error),
         key=own,
         # The end of the token of the session, which a rotation may have set.

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from msgspec import UNSET, UnsetType, to_builtins
+from msgspec import UNSET, to_builtins
 
-from petstore.clock import Milliseconds, milliseconds, utc
+from petstore.clock import Milliseconds, utc
 from petstore.console.downloads import amount_cell, delimiter_of, download_list
 from petstore.console.forms import (
     Field,
@@ -74,10 +74,7 @@ class _Search(NamedTuple):
 
 # The fields of orders in forms, and what other pages tell of them, too
 
-DETAILS = ("buyer", "amount", "shipDate", "note")
-"""The fields that every order has."""
-
-_REASON = {"maxlength": 200}
+_DETAILS = ("buyer", "amount", "shipDate", "note")  # which every order has
 
 
 def order_form(request: PageRequest, order: Order | None = None) -> FieldSet:
@@ -104,7 +101,7 @@ def order_form(request: PageRequest, order: Order | None = None) -> FieldSet:
     ]
     if order is not None and order.status == "returned":
         fields.append(_price("refund", "Refund", currency))
-        fields.append(Field("returnReason", "Reason", attributes=_REASON))
+        fields.append(Field("returnReason", "Reason", attributes={"maxlength": 200}))
     return FieldSet(*fields)
 
 
@@ -117,9 +114,12 @@ def ending_form(order: Order) -> FieldSet:
 
 
 def _price(name: str, label: str, currency: str) -> Field:
+    def show(order: Order) -> str:
+        amount = getattr(order, name)
+        return "" if amount is UNSET else plain_amount(amount, currency)
+
     return Field(
-        *(name, f"{label} in {currency}"),
-        show=lambda order: _plain(getattr(order, name), order.currency),
+        *(name, f"{label} in {currency}", show),
         parse=partial(typed_amount, currency=currency, name=name),
         attributes={"inputmode": "decimal"},
     )
@@ -134,29 +134,20 @@ def sold_in_words(order: Order, pet: str) -> str:
     return f"Sold {isolated(pet)}{to}{price} (order {order.id})."
 
 
-def _plain(amount: int | UnsetType, currency: str | UnsetType) -> str:
-    return "" if amount is UNSET or currency is UNSET else plain_amount(amount, currency)
-
-
-def exact(moment: datetime | UnsetType) -> str:
-    return "" if moment is UNSET else moment.isoformat()
-
-
 class Card(NamedTuple):
-    """An order as pages show it, and its pet if it exists and the person may see it."""
+    """An order as pages show it, and its pet if it exists and the person may see it.
+
+    If it is open, ``days_left`` are those to its ship date, fewer than none once it is late.
+    """
 
     order: Order
     pet: Pet | None
-    now: datetime
-    days_late: int
+    now: Milliseconds
+    days_left: int | None
 
     @property
     def pet_name(self) -> str:
         return f"pet {self.order.pet_id}" if self.pet is None else self.pet.name
-
-    @property
-    def is_available(self) -> bool:
-        return self.pet is not None and self.pet.status == "available"
 
     @property
     def seen(self) -> Mapping[str, str]:
@@ -164,10 +155,10 @@ class Card(NamedTuple):
         return {"version": Result(self.order).version, "seen": self.order.status}
 
 
-def days_late(order: Order, request: PageRequest) -> int:
+def _days_left(order: Order, request: PageRequest) -> int | None:
     if order.ship_date is UNSET or order.status not in OPEN_STATUSES:
-        return 0
-    return max(0, (request.today - local_time(order.ship_date, request.time_zone).date()).days)
+        return None
+    return (local_time(order.ship_date, request.time_zone).date() - request.today).days
 
 
 async def open_orders(
@@ -182,41 +173,18 @@ async def open_orders(
         cursor = found.next
         if not cursor:
             break
-    return sorted(orders, key=lambda order: -days_late(order, request)), cursor
+    return sorted(orders, key=lambda order: min(0, _days_left(order, request) or 0)), cursor
 
 
-def card_of(request: PageRequest, order: Order, pet: Pet | None) -> Card:
-    return Card(order, pet, utc(request.services.clock()), days_late(order, request))
-
-
-class Sale(NamedTuple):
-    """What is known of a sale; ``who`` is empty if that is no longer kept."""
-
-    order: Order | None
-    who: str
-    at: Milliseconds
+async def cards_of(request: PageRequest, orders: Sequence[Order]) -> list[Card]:
+    pets, now = await request.pets_of({each.pet_id for each in orders}), request.services.clock()
+    return [Card(each, pets.get(each.pet_id), now, _days_left(each, request)) for each in orders]
 
 
 async def latest_order(request: PageRequest, pet: Pet) -> Order | None:
     latest = {"petId": pet.id, "sort": "-id", "limit": 1}
     orders: Sequence[Order] = (await request.execute("listOrders", query=latest)).value
     return orders[0] if orders else None
-
-
-async def sale_of(request: PageRequest, pet: Pet, history: History) -> Sale | None:
-    """Return how a sold pet was sold, ``None`` if it is not sold or nothing is known."""
-    if pet.status != "sold":
-        return None
-    line, order = history.change_of("status"), await latest_order(request, pet)
-    # The pet may have been made available since, and marked as sold.
-    if (
-        order is None
-        or order.status != "delivered"
-        or not order.delivered_at
-        or (line is not None and line.at > milliseconds(order.delivered_at))
-    ):
-        return None if line is None else Sale(None, line.who, line.at)
-    return Sale(order, "" if line is None else line.who, milliseconds(order.delivered_at))
 
 
 # The list
@@ -233,12 +201,11 @@ async def _list(request: PageRequest, error: PetstoreError | None = None) -> Res
         (name, label, None if kept or name == _ALL else await _count(request, name))
         for name, label in _TABS.items()
     ]
-    cards = await _cards(request, orders)
+    cards = await cards_of(request, orders)
     pets = [*search.pets, *(card.pet for card in cards if card.pet is not None)]
     here = {"status": tab, **kept}
     page = request.page(
         "orders.html",
-        error=error,
         form=form,
         search=search,
         cards=cards,
@@ -338,11 +305,6 @@ def _list_query(search: _Search, tab: str) -> dict[str, Any]:
     return query
 
 
-async def _cards(request: PageRequest, orders: Sequence[Order]) -> list[Card]:
-    pets = await request.pets_of({order.pet_id for order in orders})
-    return [card_of(request, order, pets.get(order.pet_id)) for order in orders]
-
-
 # One order
 
 
@@ -350,7 +312,7 @@ async def _show(
     request: PageRequest, error: PetstoreError | None = None, wanted: OrderStatus | None = None
 ) -> Response:
     order: Order = (await request.execute("getOrder")).value
-    (card,) = await _cards(request, [order])
+    (card,) = await cards_of(request, [order])
     history = await history_of(request, f"order/{order.id}")
     fields = order_form(request, order)
     form = fields.shown(fields.texts(order), Result(order).version, request.form, error)
@@ -361,7 +323,6 @@ async def _show(
             form = form._replace(problem=Problem("", told), is_conflict=False)
     return request.page(
         "order.html",
-        error=error,
         card=card,
         form=form,
         told=told,
@@ -374,17 +335,18 @@ async def _show(
 
 async def _move(request: PageRequest, status: OrderStatus) -> Response:
     order: Order = (await request.execute("getOrder")).value
-    details, ending = order_form(request, order).only(*DETAILS), ending_form(order)
+    details, ending = order_form(request, order).only(*_DETAILS), ending_form(order)
     body = details.patch(request.form) | {"status": status}
     changed = await request.execute("updateOrder", body | ending.body(ending.typed(request.form)))
-    (card,) = await _cards(request, [changed.value])
+    (card,) = await cards_of(request, [changed.value])
     path = page_address(request.form.text("back")) or f"/orders/{request.path_id}"
     return await request.redirect(path, _told(request, card))
 
 
 def _told(request: PageRequest, card: Card) -> Notice:
     order, pet = card.order, isolated(card.pet_name)
-    freed = f" {pet} is available again." if card.is_available else ""
+    is_free = card.pet is not None and card.pet.status == "available"
+    freed = f" {pet} is available again." if is_free else ""
     if order.status == "approved":
         undo = Undo(f"/orders/{order.id}/cancel", card.seen, "Cancel it")
         return Notice(f"Approved order {order.id}: {pet} stays reserved.", undo)
@@ -411,7 +373,7 @@ async def _change(request: PageRequest) -> Response:
     changed = await request.execute("updateOrder", body)
     back, now = fields.texts(before), fields.texts(changed.value)
     if back["shipDate"] != now["shipDate"]:
-        back["shipDate"] = exact(before.ship_date)
+        back["shipDate"] = before.ship_date.isoformat() if before.ship_date else ""
     return await request.tell_change(f"Order {before.id}", back, now, changed.version)
 
 

@@ -2,33 +2,24 @@
 
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from msgspec import UNSET
 
 from petstore.categories.pages import stock_of
-from petstore.clock import utc
 from petstore.console.history import newest_acts
 from petstore.console.numbers import change_in_percent
 from petstore.console.page import ConsolePage, PageRequest
-from petstore.domain.time_zones import local_time
-from petstore.events.model import EVENT_TYPES, kind_of
+from petstore.events.model import ResourceEventType
 from petstore.http.messages import Response
 from petstore.orders.model import Order
-from petstore.orders.pages import Card, card_of, open_orders
+from petstore.orders.pages import Card, cards_of, open_orders
 from petstore.sales.model import Sales, SalesRow, totals_of
 
 _TO_DO, _LOWEST, _ACTS = 12, 5, 8
 _READ = 100
 _PAGES_READ = 5  # of events, of which many may be of the person itself
-_RESOURCES = {"pet", "order", "category"}
 _ONE_DAY = timedelta(days=1)
-
-
-class _Task(NamedTuple):
-    card: Card
-    due: datetime | None
-    days: int
 
 
 class _Takings(NamedTuple):
@@ -52,8 +43,7 @@ async def _show(request: PageRequest) -> Response:
     placed, more_placed = await open_orders(request, "placed")
     approved, more_approved = await open_orders(request, "approved")
     failing = {"failing": "true", "limit": 1}
-    kinds = [each for each in EVENT_TYPES if kind_of(each) in _RESOURCES]
-    by, own = {"type": kinds}, request.caller.actor
+    by, own = {"type": get_args(ResourceEventType)}, request.caller.actor
     others, _ = await newest_acts(request, by, _ACTS, pages=_PAGES_READ, not_by=own)
     categories = (await request.execute("listCategories", query={"limit": _READ})).value
     return request.page(
@@ -68,33 +58,17 @@ async def _show(request: PageRequest) -> Response:
         has_failing_webhooks=request.may("listWebhooks")
         and bool((await request.execute("listWebhooks", query=failing)).value),
         others=others,
-        now=request.services.clock(),
-        moment=utc(request.services.clock()),
     )
 
 
-async def _tasks(request: PageRequest, orders: Sequence[Order]) -> list[_Task]:
+async def _tasks(request: PageRequest, orders: Sequence[Order]) -> list[Card]:
     """Return what to do first: what is late, then what is due, then the oldest of the others."""
 
     def due(order: Order) -> tuple[bool, datetime]:
-        moment = _due(order)
-        return moment is None, moment or order.placed_at
+        moment = order.reserved_until if order.status == "placed" else order.ship_date
+        return moment is UNSET, moment or order.placed_at
 
-    first = sorted(orders, key=due)[:_TO_DO]
-    pets = await request.pets_of({order.pet_id for order in first})
-    return [
-        _Task(
-            card_of(request, order, pets.get(order.pet_id)),
-            moment := _due(order),
-            (local_time(moment, request.time_zone).date() - request.today).days if moment else 1,
-        )
-        for order in first
-    ]
-
-
-def _due(order: Order) -> datetime | None:
-    moment = order.reserved_until if order.status == "placed" else order.ship_date
-    return None if moment is UNSET else moment
+    return await cards_of(request, sorted(orders, key=due)[:_TO_DO])
 
 
 async def _periods(request: PageRequest) -> list[_Takings]:

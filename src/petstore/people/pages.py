@@ -11,7 +11,7 @@ from petstore.errors import InvalidBody, MissingKey, NotFound, PetstoreError
 from petstore.http.messages import Response
 from petstore.keys.model import ROLES, Role
 from petstore.people.model import INVITATION_LIFE, Person
-from petstore.people.passwords import MIN_LENGTH, check_password
+from petstore.people.passwords import MIN_LENGTH
 
 _ROLES: dict[Role, str] = {
     "viewer": "Viewer: sees everything in the shop",
@@ -37,7 +37,7 @@ async def _list(request: PageRequest) -> Response:
 
 async def _new(request: PageRequest, error: PetstoreError | None = None) -> Response:
     form = _FORM.new(request.form, error, {"role": "clerk"})
-    return request.page("person_new.html", error=error, form=form)
+    return request.page("person_new.html", form=form)
 
 
 async def _create(request: PageRequest) -> Response:
@@ -50,13 +50,11 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
     person: Person = (await request.execute("getPerson")).value
     return request.page(
         "person.html",
-        error=error,
         person=person,
         form=_FORM.shown(_FORM.texts(person), "", request.form, error),
         history=await history_of(request, f"person/{person.id}"),
         scopes=ROLES[person.role],
         devices=await request.sessions.devices(person.id),
-        own_device=request.session.device.id if request.session else 0,
         is_own=person.id == request.caller.id,
         hours=_HOURS,
     )
@@ -114,15 +112,13 @@ async def _show_account(request: PageRequest, error: PetstoreError | None = None
     """``error`` is why the form of the password failed."""
     if isinstance(error, (MissingKey, NotFound)):
         raise type(error)(error.message)
-    session, caller = request.session, request.caller
+    caller = request.caller
     is_person = caller.kind == "person"
     return request.page(
         "account.html",
-        error=error,
         account=await request.sessions.read_account(caller.id) if is_person else None,
         problem=None if error is None else problem_of(error, _LABELS),
         devices=await request.sessions.devices(caller.id),
-        own=session and session.device,
         shortest=MIN_LENGTH,
     )
 
@@ -158,7 +154,6 @@ async def _end_others(request: PageRequest) -> Response:
 
 # An invitation: a person sets a password with it, and is signed in.
 
-_FROM_NOW_ON = "From now on you sign in with it and your login."
 _INVITATION = "/invitation/{secret}"
 
 
@@ -170,7 +165,6 @@ async def _show_invitation(request: PageRequest, error: PetstoreError | None = N
     return request.page(
         "invitation.html",
         200 if account else NotFound.status,
-        error=error,
         account=account,
         problem=problem,
         is_typed=isinstance(error, InvalidBody),
@@ -180,17 +174,10 @@ async def _show_invitation(request: PageRequest, error: PetstoreError | None = N
 
 
 async def _accept(request: PageRequest) -> Response:
-    secret, password = request.parameter, request.form.raw("password")
-    account = await request.sessions.find_invited(secret)
-    accepted = None
-    if account is not None:
-        check_password(password, account.login)
-        browser = browser_of(request)
-        accepted = await request.sessions.accept(secret, password, browser, request.id)
-    if accepted is None:
-        msg = "the invitation has ended"
-        raise NotFound(msg)
-    return signed_in(request, accepted, Notice(f"Your password is set. {_FROM_NOW_ON}"))
+    password, browser = request.form.raw("password"), browser_of(request)
+    accepted = await request.sessions.accept(request.parameter, password, browser, request.id)
+    text = "Your password is set. From now on you sign in with it and your login."
+    return signed_in(request, accepted, Notice(text))
 
 
 PAGES = (

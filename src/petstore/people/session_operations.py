@@ -7,7 +7,7 @@ from typing import NamedTuple
 from petstore.clock import MINUTE, Milliseconds
 from petstore.databases.contract import Statement, Unit, read_unit
 from petstore.domain.networks import network_of
-from petstore.errors import InvalidBody, InvalidKey, MissingKey
+from petstore.errors import InvalidBody, InvalidKey, MissingKey, NotFound
 from petstore.events.model import Author
 from petstore.events.store import Change
 from petstore.interface.authentication import look_up, require_network
@@ -43,6 +43,7 @@ from petstore.people.store import (
 )
 
 _WRONG = "The login or the password is wrong. Check both. In the password, capital letters count."
+_ENDED = "the invitation has ended"
 _NETWORK = 48  # bits of IPv6 that one subscriber may have
 
 
@@ -141,21 +142,20 @@ class Sessions:
         return await read_unit(self._store, found)
 
     async def accept(
-        self,
-        secret: str,
-        password: str,
-        browser: Browser,
-        request_id: str,
-    ) -> SignedIn | None:
-        """Return ``None`` if the link has ended."""
+        self, secret: str, password: str, browser: Browser, request_id: str
+    ) -> SignedIn:
+        invited = await self.find_invited(secret)
+        if invited is None:
+            raise NotFound(_ENDED)
+        check_password(password, invited.login)
         hashed = await self._hash(password, goes_first=False)
         now, environment = self._services.clock(), self._environment
 
-        def accepted() -> Unit[SignedIn | None]:
+        def accepted() -> Unit[SignedIn]:
             yield count_up_revision()
             account = yield from find_invited(secret, environment, now)
             if account is None or not (yield from take_invitation(secret)):
-                return None
+                raise NotFound(_ENDED)
             return (yield from _set_password(account, hashed, now, browser, request_id))
 
         return await self._store.write(accepted())
@@ -175,7 +175,9 @@ class Sessions:
 
         def changed() -> Unit[SignedIn]:
             yield count_up_revision()
-            yield from _require_session(device.digest, now)
+            if not (yield from find_session_in_unit(device.digest, now)):
+                msg = "the session has ended meanwhile"
+                raise MissingKey(msg)
             browser = Browser(device.device, device.stays)
             return (yield from _set_password(account, hashed, now, browser, request_id))
 
@@ -209,14 +211,6 @@ class Sessions:
         if len(await self.devices(session.caller.id)) > 1:  # else anyone could wake all long polls
             unit = end_sessions(session.caller.id, kept=session.device.digest)
             await self._store.write(unit)
-
-
-def _require_session(digest: bytes, now: Milliseconds) -> Unit[Caller]:
-    session = yield from find_session_in_unit(digest, now)
-    if session is None:
-        msg = "the session has ended meanwhile"
-        raise MissingKey(msg)
-    return session.caller
 
 
 def _set_password(

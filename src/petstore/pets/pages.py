@@ -3,21 +3,20 @@
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlencode
 
 from msgspec import UNSET, to_builtins
 from msgspec import convert as converted
 
 from petstore.categories.pages import category_form
-from petstore.clock import Milliseconds
+from petstore.clock import Milliseconds, utc
 from petstore.console.downloads import download_list
 from petstore.console.forms import (
     EMPTY,
     Field,
     FieldSet,
     Form,
-    ShownForm,
     Texts,
     choice,
     isolated,
@@ -26,7 +25,7 @@ from petstore.console.forms import (
     typed_id,
     undo_fields,
 )
-from petstore.console.history import deleted_page, history_of, newest_events
+from petstore.console.history import History, deleted_page, history_of, newest_events
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
 from petstore.domain.cursors import MAX_COUNTED
 from petstore.domain.time_zones import local_time
@@ -34,7 +33,7 @@ from petstore.errors import InvalidBody, NotFound, PetReserved, PetstoreError, P
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.orders.model import OPEN_STATUSES, Order
-from petstore.orders.pages import card_of, latest_order, order_form, sale_of, sold_in_words
+from petstore.orders.pages import cards_of, latest_order, order_form, sold_in_words
 from petstore.pets.model import EXPORTED, STATUSES, NewPet, Pet, statuses_after
 
 _ON_A_PAGE = 50
@@ -49,7 +48,6 @@ _NO_STATUS = "none"
 _SELLS = "amount"
 _NUMBER = re.compile(r"(?:pet ?)?#? ?([0-9]+)", re.IGNORECASE)
 _STATUS_CHOICES = (("", "any"), *_STATUSES, (_NO_STATUS, "no status"))
-_STATUS_FILTER = choice("status", "Status", *_STATUS_CHOICES, parse=optional)
 
 
 def _category(text: str) -> int | str:
@@ -65,11 +63,12 @@ _CATEGORY = Field(
 _MAY_BE_EMPTY = _CATEGORY._replace(parse=lambda text: number_or_text(text) if text else None)
 _FILTERS = FieldSet(
     Field("name", "Name or number", parse=optional, type="search"),
-    _STATUS_FILTER,
+    choice("status", "Status", *_STATUS_CHOICES, parse=optional),
     _MAY_BE_EMPTY,
 )
+KEEP = "Keep"
 SELECTION_FORM = FieldSet(
-    choice("status", "Status", ("", "Keep"), *_STATUS_CHOICES[1:], parse=optional),
+    choice("status", "Status", ("", KEEP), *_STATUS_CHOICES[1:], parse=optional),
     _MAY_BE_EMPTY,
 )
 """What several selected pets get at once; an empty field leaves them as they are."""
@@ -97,13 +96,6 @@ FORM = _form()
 TABLE = FORM.only("name", "status", "categoryId")
 
 
-class _Added(NamedTuple):
-    pet: Pet
-    category: str
-    at: Milliseconds
-    undo: Undo | None
-
-
 async def _list(request: PageRequest, error: PetstoreError | None = None) -> Response:
     wanted = _FILTERS.typed(request.form)
     form = _FILTERS.new(request.form, error)
@@ -120,7 +112,6 @@ async def _list(request: PageRequest, error: PetstoreError | None = None) -> Res
     filters = {name: text for name, text in wanted.items() if text}
     page = request.page(
         "pets.html",
-        error=error,
         pets=found.value,
         cursor=found.next,
         is_short=bool(found.next) and len(found.value) < _ON_A_PAGE,
@@ -131,7 +122,7 @@ async def _list(request: PageRequest, error: PetstoreError | None = None) -> Res
         form=await category_form(request, form, "any"),
         columns=TABLE.fields,
         filters=filters,
-        selection=await selection_form(request, EMPTY),
+        selection=await category_form(request, SELECTION_FORM.new(EMPTY), KEEP),
         max_selected=MAX_SELECTED,
         box_of=box_of,
     )
@@ -153,21 +144,20 @@ async def _new(request: PageRequest, error: PetstoreError | None = None) -> Resp
     form = FORM.new(request.form, error, {"status": "available"})
     return request.page(
         "new_pet.html",
-        error=error,
         form=await category_form(request, form),
         added=await _added(request),
-        now=request.services.clock(),
     )
 
 
-async def _added(request: PageRequest) -> list[_Added]:
+async def _added(request: PageRequest) -> list[tuple[Pet, str, Milliseconds, Undo | None]]:
+    """Return pets, with their categories, when they were added, and how to undo that."""
     wanted = {"actor": request.caller.actor, "type": ["pet.created"]}
-    events = await newest_events(request, _ADDED_LAST, **wanted)
+    events, _ = await newest_events(request, wanted, _ADDED_LAST)
     created = {event.data["id"]: event for event in events}
     pets = await request.pets_of(created)
     names = await request.category_names({pet.category_id for pet in pets.values()})
     return [
-        _Added(
+        (
             pet,
             names.get(pet.category_id, str(pet.category_id)),
             event.at,
@@ -196,39 +186,45 @@ def _next_to(pet: Pet) -> str:
 
 
 async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
+    history = await history_of(request, f"pet/{request.path_id}")
     try:
         found = await _get(request)
     except NotFound as gone:
-        history = await history_of(request, f"pet/{request.path_id}")
         event, undo = history.last, None
         if event is not None and event.type == "pet.deleted" and request.may("createPet"):
             undo = _again(converted(event.data, Pet))
         return deleted_page(request, history, gone, FORM, undo)
     pet: Pet = found.value
     now = FORM.texts(pet)
-    latest = await latest_order(request, pet) if pet.status == "pending" else None
+    latest = await latest_order(request, pet) if pet.status in ("pending", "sold") else None
     order = latest if latest and latest.status in OPEN_STATUSES else None
+    sale = latest if latest and pet.status == "sold" and _is_sale(latest, history) else None
     of_sale, of_change = (error, None) if _SELLS in request.form.fields else (None, error)
     form = FORM.shown(now, found.version, request.form, of_change)
     form = form._replace(fields=_offered(pet, order, form.typed["status"]).fields)
     sold = order_form(request).new(request.form if of_sale else EMPTY, of_sale)
-    history = await history_of(request, f"pet/{pet.id}")
-    sale = await sale_of(request, pet, history)
     return request.page(
         "pet.html",
-        error=error,
         found=found,
         sale_form=sold,
         problem=form.problem or sold.problem,
         sale=sale,
         version=version_of(pet),
-        card=card_of(request, sale.order, pet) if sale and sale.order else None,
-        now=now,
+        card=(await cards_of(request, [sale]))[0] if sale else None,
+        texts=now,
         names=await request.category_names([pet.category_id]),
         form=await category_form(request, form),
         order=order,
         history=history,
     )
+
+
+def _is_sale(order: Order, history: History) -> bool:
+    """Return whether an order sold the pet, which was not available again and then sold by hand."""
+    if order.status != "delivered" or not order.delivered_at:
+        return False
+    moved = history.change_of("status")
+    return moved is None or utc(moved.at) <= order.delivered_at
 
 
 def _offered(pet: Pet, order: Order | None, typed: str) -> FieldSet:
@@ -242,8 +238,8 @@ def _offered(pet: Pet, order: Order | None, typed: str) -> FieldSet:
 async def _update(request: PageRequest) -> Response:
     edit = FORM.edit(request.form)
     pet: Pet = (await request.execute("updatePet", FORM.values(edit.changes))).value
-    now = FORM.texts(pet)
-    path, before = f"/pets/{pet.id}", edit.before(now)
+    path, now = f"/pets/{pet.id}", FORM.texts(pet)
+    before = now | {name: edit.opened.get(name, "") for name in edit.changes}
     if before == now:
         return await request.redirect(path, Notice("Nothing was changed."))
     is_moved = {**before, "status": now["status"]} == now
@@ -320,12 +316,6 @@ def version_of(pet: Pet) -> str:
 def box_of(pet: Pet) -> str:
     """Return the value of the checkbox of a pet: its id, and the version that is shown."""
     return f"{pet.id}.{version_of(pet)}"
-
-
-async def selection_form(
-    request: PageRequest, typed: Form, error: PetstoreError | None = None
-) -> ShownForm:
-    return await category_form(request, SELECTION_FORM.new(typed, error), "Keep")
 
 
 def _again(pet: Pet) -> Undo:

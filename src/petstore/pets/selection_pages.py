@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from msgspec import convert as converted
 from msgspec import to_builtins
 
+from petstore.categories.pages import category_form
 from petstore.console.forms import Form, decode_urlencoded, page_address, problem_of
 from petstore.console.history import PastEvent, newest_events
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo
@@ -27,12 +28,12 @@ from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.pets.model import Pet
 from petstore.pets.pages import (
+    KEEP,
     MAX_SELECTED,
     NOT_COUNTED,
     SELECTION_FORM,
     box_of,
     list_query,
-    selection_form,
     version_of,
 )
 
@@ -47,16 +48,12 @@ _REASONS: dict[type[PetstoreError], str] = {
 _STOPS = (RateLimitExceeded, Unavailable)
 
 
-class _Left(NamedTuple):
-    pet_id: int
-    name: str
-    reason: str
-
-
 class _Outcome(NamedTuple):
+    """The ids of pets; those that are ``left`` have a name, if they have one, and a reason."""
+
     done: list[int]
     same: list[int]
-    left: list[_Left]
+    left: list[tuple[int, str, str]]
 
     def text(self, done: str, same: str) -> str:
         parts = []
@@ -79,11 +76,10 @@ async def _ask(request: PageRequest, error: PetstoreError | None = None) -> Resp
         selected, _ = await _selected(request)
         pets = await request.pets_of(selected)
     except InvalidBody as unselected:
-        error = unselected
+        request.error = error = unselected
     return request.page(
         "selection.html",
-        error=error,
-        form=await selection_form(request, request.form, error),
+        form=await category_form(request, SELECTION_FORM.new(request.form, error), KEEP),
         boxes={box_of(pet): pet for pet in pets.values()},
         names=await request.category_names({pet.category_id for pet in pets.values()}),
         back=_back(request),
@@ -98,14 +94,12 @@ async def _change(request: PageRequest) -> Response:
     pets = await request.pets_of(selected)
 
     async def change(pet_id: int) -> bool:
-        if pet_id not in pets:
-            msg = "there is no such pet"
-            raise NotFound(msg)
-        pet = pets[pet_id]
-        members = to_builtins(pet)
-        if all(members.get(name) == value for name, value in patch.items()):
-            return False
-        version = _seen(pet, selected[pet_id])
+        pet, version = pets.get(pet_id), None
+        if pet is not None:
+            members = to_builtins(pet)
+            if all(members.get(name) == value for name, value in patch.items()):
+                return False
+            version = _seen(pet, selected[pet_id])
         await request.execute("updatePet", patch, path_id=pet_id, if_match=version)
         return True
 
@@ -167,7 +161,7 @@ async def _undo(request: PageRequest) -> Response:
 async def _take_back(request: PageRequest, pet_id: int) -> bool:
     """Undo what a request did to a pet; return whether it was not undone before."""
     wanted = (request.caller.actor, request.form.text("request"))
-    found = await newest_events(request, 2, resource=f"pet/{pet_id}")
+    found, _ = await newest_events(request, {"resource": f"pet/{pet_id}"}, 2)
     if not found:
         msg = "its history is no longer kept"
         raise Conflict(msg)
@@ -212,13 +206,12 @@ async def _selected(request: PageRequest) -> tuple[Mapping[int, str], bool]:
 
 
 def _selected_in(form: Form) -> Mapping[int, str]:
-    boxes = dict.fromkeys(box for text in form.all("pet") for box in text.split())
+    boxes = [box.partition(".") for text in form.all("pet") for box in text.split()]
     if not boxes:
         msg = "select a pet first"
         raise InvalidBody(msg)
-    parts = [box.partition(".") for box in boxes]
-    versions = [version for _, _, version in parts]
-    return dict(zip(_ids_in([number for number, _, _ in parts]), versions, strict=True))
+    versions = {number: version for number, _, version in boxes}
+    return dict(zip(_ids_in([*versions]), versions.values(), strict=True))
 
 
 def _ids_in(texts: Sequence[str]) -> list[int]:
@@ -246,7 +239,7 @@ async def _each(
             reason = _REASONS.get(type(error)) or begun(problem_of(error).text)
             for each in ids[place:] if is_end else [pet_id]:
                 name = pets[each].name if each in pets else ""
-                outcome.left.append(_Left(each, name, reason))
+                outcome.left.append((each, name, reason))
             if is_end:
                 break
     return outcome

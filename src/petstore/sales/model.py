@@ -1,8 +1,7 @@
 """Sales: delivered orders, by day in any time zone or by category."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import date, datetime, timedelta
-from itertools import groupby, islice
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo
 
@@ -21,8 +20,6 @@ MAX_CATEGORIES = 1_000
 _DEFAULT_DAYS = 7
 _MAX_DAYS = 366
 _ONE_DAY = timedelta(days=1)
-# How many days are read at once: a week is what people ask for most.
-_IN_A_STRETCH = 7
 # The days before and after them exist in every time zone.
 _FIRST, _LAST = date(1970, 1, 3), date(9999, 12, 29)
 
@@ -81,20 +78,12 @@ class DayRange(NamedTuple):
         return [self.first + index * _ONE_DAY for index in range(count)]
 
     @property
-    def start(self) -> Milliseconds:
-        return start_of(self.first, self.zone)
-
-    @property
-    def end(self) -> Milliseconds:
-        return start_of(self.last + _ONE_DAY, self.zone)
-
-
-class DayRun(NamedTuple):
-    """Up to seven days of 24 hours in a row, or one day of another length."""
-
-    first: date
-    start: Milliseconds
-    end: Milliseconds
+    def bounds(self) -> list[Milliseconds]:
+        """When each day begins, and when the last ends: without midnight, when clocks change."""
+        days = (*self.days, self.last + _ONE_DAY)
+        return [
+            milliseconds(datetime(day.year, day.month, day.day, tzinfo=self.zone)) for day in days
+        ]
 
 
 def day_range(
@@ -131,22 +120,3 @@ def _require_day(name: str, day: date) -> None:
     if not _FIRST <= day <= _LAST:
         msg = f"{name}: expected a date from {_FIRST} to {_LAST}"
         raise InvalidParameter(msg)
-
-
-def start_of(day: date, zone: ZoneInfo) -> Milliseconds:
-    """Return when a day begins: if it has no midnight, when the clocks change."""
-    return milliseconds(datetime(day.year, day.month, day.day, tzinfo=zone))
-
-
-def stretches(days: DayRange) -> Iterator[DayRun]:
-    """Yield the days in few stretches: within one, a day is found by division."""
-    zone = days.zone
-
-    def length(day: date) -> Milliseconds:
-        return start_of(day + _ONE_DAY, zone) - start_of(day, zone)
-
-    for _, run in groupby(days.days, length):
-        # No time zone ever had two days in a row that are as long as each other and not 24 hours.
-        while stretch := [*islice(run, _IN_A_STRETCH)]:
-            end = start_of(stretch[-1] + _ONE_DAY, zone)
-            yield DayRun(stretch[0], start_of(stretch[0], zone), end)

@@ -1,6 +1,6 @@
 """The page of sales: a range by day or month and by category, and the same as CSV."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, timedelta
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -18,25 +18,10 @@ from petstore.http.messages import Response
 from petstore.sales.model import Sales, SalesRow, totals_of
 
 _ONE_DAY = timedelta(days=1)
-_DEFAULT_DAYS = 7
 # A longer range is shown by month: no one tells so many bars apart, and the page would be heavy.
 _MOST_DAYS_SHOWN = 92
-_COLUMNS: Mapping[str, Sequence[str]] = {
-    "day": ("day", "orders", "amount", "returns", "refunded", "currency"),
-    "month": ("month", "orders", "amount", "returns", "refunded", "currency"),
-    "category": ("categoryId", "category", "orders", "amount", "returns", "refunded", "currency"),
-}
+_COLUMNS = ("orders", "amount", "returns", "refunded", "currency")
 _FORM = FieldSet(Field("from", "From", type="date"), Field("to", "To", type="date"))
-
-
-class _Before(NamedTuple):
-    """What was sold on the days that a range is compared with, and what these are to it."""
-
-    name: str
-    first: date
-    last: date
-    totals: Sequence[SalesRow]
-    categories: Sequence[SalesRow]
 
 
 class _CategoryRow(NamedTuple):
@@ -48,19 +33,15 @@ class _CategoryRow(NamedTuple):
     share: float
 
 
-class _Period(NamedTuple):
-    label: str
-    sold: SalesRow
-
-
 async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
-    typed = _typed(request)
+    typed, shown = _typed(request), _FORM.typed(request.form)
     report = None if error else await _report(request, typed)
+    if report:
+        shown = {"from": str(report["days"].first), "to": str(report["days"].last)}
     return request.page(
         "sales.html",
-        error=error,
-        form=ShownForm(_FORM.fields, typed, typed, problem=_FORM.problem(error)),
-        given={name: text for name, text in typed.items() if name in request.form.fields},
+        form=ShownForm(_FORM.fields, shown, shown, problem=_FORM.problem(error)),
+        given=typed,
         ranges=_ranges(request),
         separators=SEPARATOR.options,
         report=report,
@@ -73,8 +54,9 @@ async def _download(request: PageRequest) -> Response:
     names = await _names(request, sales.rows)
     file = CsvDownload()
     delimiter = delimiter_of(request.form)
-    write = csv_writer(file, _COLUMNS[by], spreadsheet_safe=True, delimiter=delimiter)
-    for row in _by_month(sales.rows) if by == "month" else sales.rows:
+    columns = ("categoryId", by) if by == "category" else (by,)
+    write = csv_writer(file, (*columns, *_COLUMNS), spreadsheet_safe=True, delimiter=delimiter)
+    for row in _by_month(sales.rows, request.services.currency) if by == "month" else sales.rows:
         write(
             {
                 "day": row.day,
@@ -92,9 +74,7 @@ async def _download(request: PageRequest) -> Response:
 
 
 def _typed(request: PageRequest) -> dict[str, str]:
-    today = request.today
-    given = {name: text for name, text in _FORM.typed(request.form).items() if text}
-    return {"from": str(today - (_DEFAULT_DAYS - 1) * _ONE_DAY), "to": str(today)} | given
+    return {name: text for name, text in _FORM.typed(request.form).items() if text}
 
 
 async def _sales(request: PageRequest, typed: Texts, *, by: str) -> Sales:
@@ -107,64 +87,56 @@ async def _report(request: PageRequest, typed: Texts) -> dict[str, Any]:
     currency = request.services.currency
     days = await _sales(request, typed, by="day")
     categories = (await _sales(request, typed, by="category")).rows
-    today = request.today
     before = await _before(request, days)
-    categories_before = before.categories if before else ()
-    names = await _names(request, [*categories, *categories_before])
+    rows_before = before.rows if before else []
+    names = await _names(request, [*categories, *rows_before])
     totals = totals_of(days.rows, currency)
     count = (days.last - days.first).days + 1
     of = "Month" if count > _MOST_DAYS_SHOWN else "Day"
-    periods = _periods(_by_month(days.rows) if of == "Month" else days.rows, of, today)
+    periods = [
+        (_label(_day_of(row), of, request.today), row)
+        for row in (_by_month(days.rows, currency) if of == "Month" else days.rows)
+    ]
     return {
         "days": days,
         "count": count,
         "of": of,
         "periods": periods,
-        "today": today,
-        "currency": currency,
         "totals": totals,
         "before": before,
+        "totals_before": totals_of(rows_before, currency),
         "charts": _charts(periods, of, currency),
         "categories": [
-            (each, _by_category(categories, categories_before, each, names))
+            (each, _by_category(categories, rows_before, each, names))
             for each in totals
             if each.orders or each.returns
         ],
     }
 
 
-async def _before(request: PageRequest, days: Sales) -> _Before | None:
-    last, count = days.first - _ONE_DAY, (days.last - days.first).days + 1
-    first = last - (days.last - days.first)
-    name = "The day before" if count == 1 else f"The {count} days before"
+async def _before(request: PageRequest, days: Sales) -> Sales | None:
+    """Return what was sold on as many days before."""
+    last = days.first - _ONE_DAY
+    wanted = {"from": str(last - (days.last - days.first)), "to": str(last)}
     try:
-        rows = (await _sales(request, {"from": str(first), "to": str(last)}, by="category")).rows
-    except InvalidParameter:
+        return await _sales(request, wanted, by="category")
+    except InvalidParameter:  # before all days that there are
         return None
-    return _Before(name, first, last, totals_of(rows, request.services.currency), rows)
 
 
-def _by_month(rows: Iterable[SalesRow]) -> Iterator[SalesRow]:
-    """Yield the sums of rows of days by month and currency; ``day`` is the first of the month."""
+def _by_month(rows: Iterable[SalesRow], currency: str) -> Iterator[SalesRow]:
+    """Yield the totals of rows of days by month; ``day`` is the first of the month."""
     for month, of_month in groupby(rows, lambda row: _day_of(row).replace(day=1)):
-        by_currency: dict[str, list[SalesRow]] = {}
-        for row in of_month:
-            by_currency.setdefault(row.currency, []).append(row)
-        for each in by_currency.values():
-            (total,) = totals_of(each, each[0].currency)
+        for total in totals_of(of_month, currency):
             yield replace(total, day=month)
 
 
-def _periods(rows: Iterable[SalesRow], of: str, today: date) -> list[_Period]:
-
-    def label(day: date) -> str:
-        if of == "Month":
-            is_now, text = day == today.replace(day=1), f"{day:%b %Y}"
-        else:
-            is_now, text = day == today, chart_day(day)
-        return f"{text} so far" if is_now else text
-
-    return [_Period(label(_day_of(row)), row) for row in rows]
+def _label(day: date, of: str, today: date) -> str:
+    if of == "Month":
+        is_now, text = day == today.replace(day=1), f"{day:%b %Y}"
+    else:
+        is_now, text = day == today, chart_day(day)
+    return f"{text} so far" if is_now else text
 
 
 def _day_of(row: SalesRow) -> date:
@@ -172,7 +144,7 @@ def _day_of(row: SalesRow) -> date:
     return row.day
 
 
-def _charts(periods: Iterable[_Period], of: str, currency: str) -> list[Bars]:
+def _charts(periods: Iterable[tuple[str, SalesRow]], of: str, currency: str) -> list[Bars]:
     amounts: dict[str, int] = {}
     orders: dict[str, int] = {}
     for label, row in periods:

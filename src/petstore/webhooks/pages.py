@@ -17,10 +17,8 @@ _NEWEST = 3  # a page of older ones has more
 _DELIVERIES = 20
 _OF_KEYS = frozenset({"key.limit_near", "key.banned", "key.expiring", "deprecation.used"})
 
-_STATES = ("pending", "succeeded", "failed")
-_STATE = FieldSet(
-    choice("state", "State", ("", "any"), *((state, state) for state in _STATES), parse=optional)
-)
+_STATES = [("", "any"), *((state, state) for state in ("pending", "succeeded", "failed"))]
+_STATE = FieldSet(choice("state", "State", *_STATES, parse=optional))
 _GRACE = FieldSet(choice("graceSeconds", "The old secret ends", *GRACES, parse=number_or_text))
 
 
@@ -78,14 +76,14 @@ async def _owners(request: PageRequest, webhooks: Iterable[Webhook]) -> dict[str
 
 async def _new(request: PageRequest, error: PetstoreError | None = None) -> Response:
     form = _form(request).new(request.form, error)
-    return request.page("webhook_new.html", error=error, form=form)
+    return request.page("webhook_new.html", form=form)
 
 
 async def _create(request: PageRequest) -> Response:
     fields = _form(request)
     body = fields.body(fields.typed(request.form))
-    webhook = (await request.execute("createWebhook", body)).value
-    return request.page("webhook_secret.html", 201, webhook=webhook, secret=webhook.secret)
+    created = await request.execute("createWebhook", body)
+    return request.page("webhook_secret.html", 201, webhook=created.value)
 
 
 async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
@@ -102,7 +100,6 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
         )
     return request.page(
         "webhook.html",
-        error=error,
         found=found,
         is_own=is_own,
         names=await _owners(request, [found.value]),
@@ -142,12 +139,10 @@ async def _recover(request: PageRequest) -> Response:
 
 async def _rotate(request: PageRequest) -> Response:
     rotated = await request.execute("rotateWebhook", _GRACE.values(_GRACE.typed(request.form)))
-    webhook = rotated.value
-    return request.page("webhook_secret.html", webhook=webhook, secret=webhook.secret)
+    return request.page("webhook_secret.html", webhook=rotated.value)
 
 
-_SENT = "A test is on its way. The newest delivery shows what comes back."
-_test = executes("testWebhook", _SENT)
+_test = executes("testWebhook", "A test is on its way. The newest delivery shows what comes back.")
 _retry = executes("retryWebhookDelivery", "The event is sent again.")
 _delete = executes("deleteWebhook", "The webhook is deleted.", "/webhooks")
 _DELIVERY = "/webhooks/{webhookId}/deliveries/{deliveryId}"
