@@ -83,7 +83,7 @@ def indexed_beginning(word: str) -> str:
 
 
 def whole_term(name: str) -> str:
-    """Return the term of a whole name, which is beside those of its first word.
+    """Return the term of a whole name, which is beside the terms of its first word.
 
     It ends with a space, and no beginning of a word has one.
     """

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Reader, Statement, Value, placeholder_list
-from petstore.databases.pages import LAST_ID, SHORT, index_range, opaque_parameter
+from petstore.databases.pages import LAST_ID, index_range, limited_subquery, opaque_parameter
 from petstore.errors import CursorExpired
 from petstore.events.model import ADMIN_EVENT_TYPES, START, Event, EventType, Position
 from petstore.events.store import COLUMNS, event_of, last_position
@@ -139,10 +139,8 @@ def _select(column: str, types: str, is_by: bool, newest_first: bool) -> str:  #
     if is_by:
         wanted += " AND actor || '' = ?7"  # so that no index is searched by it
     found = _range(column, 6, start, end, wanted, descending=newest_first)
-    return (
-        f"SELECT /*pg * FROM (SELECT */ sequence, {COLUMNS} FROM events {found}"  # noqa: S608
-        f" /*pg LIMIT {SHORT + 1}) AS page */ LIMIT ?3"
-    )
+    select = f"SELECT sequence, {COLUMNS} FROM events {found}"  # noqa: S608 - only names
+    return f"{limited_subquery(select) if column else select} LIMIT ?3"
 
 
 async def _bound(store: Reader, wanted: EventFilter, start: int, *, newest_first: bool) -> int:
