@@ -269,7 +269,10 @@ class PostgresStore:
                 if not isinstance(error, CONNECTION_ERRORS):
                     await connection.execute("ROLLBACK")
                 raise
-            await connection.execute("COMMIT")
+            # A transaction that has failed ends in a ROLLBACK even here.
+            if await connection.execute("COMMIT") != "COMMIT":
+                msg = "a unit of work continued after one of its statements had failed"
+                raise InternalError(msg)
 
     async def _next_ids(self, tables: Sequence[str]) -> list[int]:
         # It ends before the changes that wait for it: otherwise a next one would join this one.
