@@ -90,7 +90,7 @@ class DayRange(NamedTuple):
 
 
 class DayRun(NamedTuple):
-    """Up to seven days of 24 hours in a row, or one day of another length."""
+    """Days that one statement reads: by day of 24 hours each, or one of another length."""
 
     first: date
     start: Milliseconds

@@ -1,16 +1,17 @@
 """Sales in the database, read some weeks at a time along the indexes."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator
 from datetime import date, timedelta
 from operator import add
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from msgspec import UNSET
 
 from petstore.clock import DAY
 from petstore.databases.contract import Reader, Statement
 from petstore.databases.pages import opaque_parameter
-from petstore.sales.model import MAX_CATEGORIES, By, DayRange, SalesRow, stretches
+from petstore.sales.model import MAX_CATEGORIES, By, DayRange, DayRun, SalesRow, stretches
 from petstore.time_slices import TimeSlices
 
 # A sum of amounts may exceed an int64, but neither of these parts does.
@@ -19,102 +20,72 @@ _FOUR_WEEKS = 28 * DAY
 _COUNTED = (("delivered_at", "amount"), ("returned_at", "refund"))
 
 _Key: TypeAlias = tuple[date | None, int | None, str]
-_Totals: TypeAlias = dict[_Key, tuple[int, int, int, int]]
-"""How many orders and returns there are, with their sums, by day, category and currency."""
+_Totals: TypeAlias = defaultdict[_Key, list[int]]
+"""How many orders there are and their sum, then how many returns, by day, category and currency."""
 
 
 async def get_sales(store: Reader, days: DayRange, by: By, currency: str) -> list[SalesRow]:
     """Return sales; by day, each has a row in the store's ``currency``, others if sold."""
-    if by == "category":
-        return _rows(await _by_category(store, days, currency), currency)
-    totals: _Totals = {(day, None, currency): (0, 0, 0, 0) for day in days.days}
+    totals: _Totals = defaultdict(lambda: [0, 0, 0, 0])
+    if by == "day":
+        totals |= {(day, None, currency): [0, 0, 0, 0] for day in days.days}
     slices = TimeSlices()
     await slices.begin()
-    for stretch in stretches(days):
-        for is_return, (when, what) in enumerate(_COUNTED):
-            select = Statement(
-                # A day that is not of 24 hours stands alone.
-                f"SELECT CASE WHEN CAST(?3 AS BIGINT) > 1 THEN ({when} - ?1) / 86400000 ELSE 0 END"
-                f" AS day, {_counted(when, what)} GROUP BY day, currency",
-                (stretch.start, stretch.end, (stretch.end - stretch.start) // DAY),
-                name="select_sales_by_day",
-            )
-            for index, *numbers in await store.read(select):
-                day = stretch.first + timedelta(days=index)
-                _add(totals, (day, None), numbers, currency, is_return)
+    for run in stretches(days) if by == "day" else _weeks(days):
+        for place, (when, what) in enumerate(_COUNTED):
+            for group, of, count, millions, rest in await store.read(_select(by, run, when, what)):
+                day = run.first + timedelta(days=group) if by == "day" else None
+                sums = totals[day, None if day else group, of or currency]
+                sums[2 * place] += count
+                sums[2 * place + 1] += (millions or 0) * _PART + (rest or 0)
+                await slices.rest()
         await slices.rest()
     return _rows(totals, currency)
 
 
-async def _by_category(store: Reader, days: DayRange, currency: str) -> _Totals:
-    totals: _Totals = {}
-    slices = TimeSlices()
-    await slices.begin()
-    # Without days there is less to add up the more weeks a statement reads.
+def _weeks(days: DayRange) -> Iterator[DayRun]:
+    """Without days there is less to add up the more weeks a statement reads."""
     for start in range(days.start, days.end, _FOUR_WEEKS):
-        for is_return, (when, what) in enumerate(_COUNTED):
-            select = Statement(
-                f"SELECT category_id, {_counted(when, what)} GROUP BY category_id, currency",
-                (start, min(start + _FOUR_WEEKS, days.end)),
-                name="select_sales_by_category",
-            )
-            for category_id, *numbers in await store.read(select):
-                _add(totals, (None, category_id), numbers, currency, is_return)
-                await slices.rest()
-        await slices.rest()
-    return _with_first_categories(totals)
+        yield DayRun(days.first, start, min(start + _FOUR_WEEKS, days.end))
 
 
-def _with_first_categories(totals: _Totals) -> _Totals:
-    known = sorted({category_id for _, category_id, _ in totals if category_id is not None})
-    shown = {*known[:MAX_CATEGORIES]}
-    kept: _Totals = {}
-    for (_, category_id, of), numbers in totals.items():
-        key = None, category_id if category_id in shown else None, of
-        orders, amount, returns, refunded = map(add, kept.get(key, (0, 0, 0, 0)), numbers)
-        kept[key] = orders, amount, returns, refunded
-    return kept
-
-
-def _counted(when: str, what: str) -> str:
-    return (
-        "currency, count(*),"
+def _select(by: By, run: DayRun, when: str, what: str) -> Statement:
+    group, values, name = "category_id", [run.start, run.end], "select_sales_by_category"
+    if by == "day":
+        # A day that is not of 24 hours stands alone.
+        group = f"CASE WHEN CAST(?3 AS BIGINT) > 1 THEN ({when} - ?1) / 86400000 ELSE 0 END"
+        values.append((run.end - run.start) // DAY)
+        name = "select_sales_by_day"
+    return Statement(
+        f"SELECT {group} AS sold, currency, count(*),"  # noqa: S608 - only names
         f" CAST(sum({what} / {_PART}) AS BIGINT), CAST(sum({what} % {_PART}) AS BIGINT)"
         f" FROM orders WHERE {when} IS NOT NULL"
         f" AND {when} >= /*sqlite*/ ?1 /*end*/ /*pg {opaque_parameter(1)} */"
         f" AND {when} < /*sqlite*/ ?2 /*end*/ /*pg {opaque_parameter(2)} */"
+        " GROUP BY sold, currency",
+        values,
+        name=name,
     )
 
 
-def _add(
-    totals: _Totals,
-    place: tuple[date | None, int | None],
-    numbers: Sequence[Any],
-    currency: str,
-    is_return: int,
-) -> None:
-    """Add what a row says of the orders in its currency: how many, and their sum in parts."""
-    of, count, millions, rest = numbers
-    key = *place, of or currency
-    orders, amount, returns, refunded = totals.get(key, (0, 0, 0, 0))
-    total = (millions or 0) * _PART + (rest or 0)
-    if is_return:
-        totals[key] = orders, amount, returns + count, refunded + total
-    else:
-        totals[key] = orders + count, amount + total, returns, refunded
-
-
 def _rows(totals: _Totals, currency: str) -> list[SalesRow]:
-    def order(key: _Key) -> tuple[date, bool, int, bool, str]:
-        day, category_id, of = key
+    """Return the rows in order. The categories beyond the first ones share a row."""
+    categories = sorted({category_id for _, category_id, _ in totals if category_id is not None})
+    beyond = {*categories[MAX_CATEGORIES:]}
+    for _, category_id, of in [key for key in totals if key[1] in beyond]:
+        sums = totals.pop((None, category_id, of))
+        totals[None, None, of] = [*map(add, totals[None, None, of], sums)]
+
+    def order(total: tuple[_Key, list[int]]) -> tuple[date, bool, int, bool, str]:
+        (day, category_id, of), _ = total
         return day or date.min, category_id is None, category_id or 0, of != currency, of
 
     return [
         SalesRow(
-            *totals[day, category_id, of],
-            of,
-            UNSET if day is None else day,
+            *(orders, amount, returns, refunded, of, day or UNSET),
             UNSET if category_id is None else category_id,
         )
-        for day, category_id, of in sorted(totals, key=order)
+        for (day, category_id, of), (orders, amount, returns, refunded) in sorted(
+            totals.items(), key=order
+        )
     ]
