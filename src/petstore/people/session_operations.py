@@ -175,7 +175,9 @@ class Sessions:
 
         def changed() -> Unit[SignedIn]:
             yield count_up_revision()
-            yield from _require_session(device.digest, now)
+            if (yield from find_session_in_unit(device.digest, now)) is None:
+                msg = "the session has ended meanwhile"
+                raise MissingKey(msg)
             browser = Browser(device.device, device.stays)
             return (yield from _set_password(account, hashed, now, browser, request_id))
 
@@ -209,14 +211,6 @@ class Sessions:
         if len(await self.devices(session.caller.id)) > 1:  # else anyone could wake all long polls
             unit = end_sessions(session.caller.id, kept=session.device.digest)
             await self._store.write(unit)
-
-
-def _require_session(digest: bytes, now: Milliseconds) -> Unit[Caller]:
-    session = yield from find_session_in_unit(digest, now)
-    if session is None:
-        msg = "the session has ended meanwhile"
-        raise MissingKey(msg)
-    return session.caller
 
 
 def _set_password(
