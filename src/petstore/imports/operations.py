@@ -357,11 +357,7 @@ OPERATIONS = (
         errors=(TooManyImports,),
         tagged=True,
     ),
-    _RESOURCE.row(
-        *("getImport", "GET", "/imports/{importId}", "Get an import"),
-        "Returns one of your imports.",
-        *(_get, Success(200, "The import.", Import, _EXAMPLE)),
-    ),
+    _RESOURCE.get(_get, "Returns one of your imports."),
     _RESOURCE.row(
         *("updateImport", "PATCH", "/imports/{importId}", "Change how a file is read"),
         "Changes the fields in the body (RFC 7396), as long as nothing is added: which columns"

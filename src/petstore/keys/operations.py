@@ -182,11 +182,7 @@ OPERATIONS = (
         body_example={"name": "Till 2", "plan": "pro"},
         errors=(BeyondOwnRights, SecretAlreadyShown),
     ),
-    _RESOURCE.row(
-        *("getKey", "GET", "/keys/{keyId}", "Get a key"),
-        "Returns one key, without its token.",
-        *(_get, Success(200, "The key.", Key, _KEY)),
-    ),
+    _RESOURCE.get(_get, "Returns one key, without its token."),
     _RESOURCE.row(
         *("updateKey", "PATCH", "/keys/{keyId}", "Change a key"),
         "Changes the fields in the body (RFC 7396); usage carries over. A key that leaves"

@@ -20,7 +20,7 @@ from petstore.interface.pages import (
     require_plain_search,
     search_text,
 )
-from petstore.interface.resource import Resource
+from petstore.interface.resource import Resource, reading
 from petstore.orders.model import Order, OrderCreate, OrderFilter, OrderPatch, StatusOfOrder
 from petstore.orders.store import (
     cancel_order,
@@ -151,7 +151,7 @@ OPERATIONS = (
         body_example={"petId": 7, "buyer": "Jane Doe", "amount": 24900},
         errors=(UnknownPet, PetNotAvailable),
     ),
-    _RESOURCE.get(get_order, "Returns one order, even if it is closed."),
+    _RESOURCE.get(reading(get_order), "Returns one order, even if it is closed."),
     _RESOURCE.update(
         update_order,
         OrderPatch,

@@ -29,7 +29,7 @@ from petstore.interface.pages import (
     require_plain_search,
     search_text,
 )
-from petstore.interface.resource import Resource
+from petstore.interface.resource import Resource, reading
 from petstore.pets.model import Inventory, NewPet, Pet, PetFilter, PetPatch, Status
 from petstore.pets.store import (
     count_pets,
@@ -168,7 +168,7 @@ OPERATIONS = (
         errors=(UnknownCategory,),
     ),
     _RESOURCE.get(
-        get_pet,
+        reading(get_pet),
         "Returns one animal by identifier. Deprecated, to be removed on 5 December 2030: use"
         " `GET /pets` with the `status` filter instead, or with the `id` filter for one pet.",
         deprecation=Deprecation(
