@@ -81,6 +81,7 @@ _Networks = Annotated[
 _ExpiresAt = Annotated[
     Moment, Meta(description="When the key expires, within the next 100 years; null means never.")
 ]
+_BanLevel = Annotated[int, Meta(description="The step of the ban, from 1: each one doubles it.")]
 
 _MomentT = TypeVar("_MomentT")
 
@@ -202,10 +203,7 @@ class KeyNoticeData(Struct, frozen=True, rename="camel", kw_only=True):
     reset_at: Annotated[TimeText, Meta(description="When the next day begins.")] | UnsetType = UNSET
     banned_at: Annotated[TimeText, Meta(description="When the ban began.")] | UnsetType = UNSET
     banned_until: Annotated[TimeText, Meta(description="When the ban ends.")] | UnsetType = UNSET
-    level: (
-        Annotated[int, Meta(description="The step of the ban, from 1: each one doubles it.")]
-        | UnsetType
-    ) = UNSET
+    level: _BanLevel | UnsetType = UNSET
     expires_at: Annotated[TimeText, Meta(description="When the key expires.")] | UnsetType = UNSET
 
 

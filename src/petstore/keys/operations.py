@@ -59,19 +59,17 @@ class Rotation(Struct, frozen=True, rename="camel"):
 
 
 _ROTATED = "the first request rotated key {id} and showed its token; rotate it again to get another"
+_Search = Annotated[
+    str,
+    search_text(
+        "Only keys with each of these words in their name, ignoring case, with this `id`,"
+        " or with a token that ends in these four characters."
+    ),
+]
 
 
 class ListKeysQuery(PageQuery, frozen=True):
-    name: (
-        Annotated[
-            str,
-            search_text(
-                "Only keys with each of these words in their name, ignoring case, with this `id`,"
-                " or with a token that ends in these four characters."
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    name: _Search | UnsetType = UNSET
 
 
 async def _list(context: Context, call: Call[None, ListKeysQuery]) -> Result[list[Key]]:

@@ -44,37 +44,36 @@ from petstore.pets.store import (
     update_pet,
 )
 
+_Status = Annotated[Status, Meta(description="Filters by availability status.")]
+_HasStatus = Annotated[
+    bool,
+    Meta(
+        description=(
+            "`false` for the pets without a status, `true` for those with one. Cannot be"
+            " `false` together with `status`."
+        ),
+    ),
+]
+_Name = Annotated[
+    str,
+    search_text(
+        "Only pets whose name has, for each word of this text, a word that begins with it,"
+        " in any order, ignoring case, marks on letters and punctuation inside words."
+    ),
+]
+_By = Annotated[
+    Literal["category"], Meta(description="`category` adds the counts of each category.")
+]
+
 
 class ListPetsQuery(PageQuery, frozen=True, rename="camel"):
     limit: Annotated[int, limit_of("animals")] = 20
     cursor: Annotated[str, cursor_of(NEWEST_FIRST, BY_ID)] | UnsetType = UNSET
-    status: Annotated[Status, Meta(description="Filters by availability status.")] | UnsetType = (
-        UNSET
-    )
-    has_status: (
-        Annotated[
-            bool,
-            Meta(
-                description=(
-                    "`false` for the pets without a status, `true` for those with one. Cannot be"
-                    " `false` together with `status`."
-                ),
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    status: _Status | UnsetType = UNSET
+    has_status: _HasStatus | UnsetType = UNSET
     category_id: Annotated[Int64, Meta(description="Filters by category.")] | UnsetType = UNSET
     id: Ids | UnsetType = UNSET
-    name: (
-        Annotated[
-            str,
-            search_text(
-                "Only pets whose name has, for each word of this text, a word that begins with it,"
-                " in any order, ignoring case, marks on letters and punctuation inside words."
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    name: _Name | UnsetType = UNSET
     sort: Sort | UnsetType = UNSET
     count: Count | UnsetType = UNSET
 
@@ -104,12 +103,7 @@ async def _create_batch(context: Context, call: Call[list[NewPet], None]) -> Res
 
 
 class GetInventoryQuery(Struct, frozen=True):
-    by: (
-        Annotated[
-            Literal["category"], Meta(description="`category` adds the counts of each category.")
-        ]
-        | UnsetType
-    ) = UNSET
+    by: _By | UnsetType = UNSET
 
 
 async def _get_inventory(

@@ -25,6 +25,15 @@ _ONE_DAY = timedelta(days=1)
 _IN_A_STRETCH = 7
 # The days before and after them exist in every time zone.
 _FIRST, _LAST = date(1970, 1, 3), date(9999, 12, 29)
+_Category = Annotated[
+    CategoryId,
+    Meta(
+        description=(
+            "The category of the pets when they were sold. Absent by day, and for all"
+            " categories after the first 1,000."
+        )
+    ),
+]
 
 
 class SalesRow(Struct, frozen=True, rename="camel"):
@@ -40,18 +49,7 @@ class SalesRow(Struct, frozen=True, rename="camel"):
     ]
     currency: Currency
     day: Annotated[date, Meta(description="The day. Only by day.")] | UnsetType = UNSET
-    category_id: (
-        Annotated[
-            CategoryId,
-            Meta(
-                description=(
-                    "The category of the pets when they were sold. Absent by day, and for all"
-                    " categories after the first 1,000."
-                )
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    category_id: _Category | UnsetType = UNSET
 
     @property
     def taken(self) -> int:

@@ -12,36 +12,29 @@ from petstore.sales.model import By, Sales, day_range
 from petstore.sales.store import get_sales
 
 _DATE = {"expected": "a date such as 2026-12-24"}
+_First = Annotated[
+    date, Meta(description="The first day. By default six days before `to`.", extra=_DATE)
+]
+_Last = Annotated[date, Meta(description="The last day. By default today.", extra=_DATE)]
+_TimeZone = Annotated[
+    str,
+    Meta(
+        max_length=64,
+        description=(
+            "The time zone of the days (IANA), such as `Europe/Berlin`. By default the store's."
+        ),
+        examples=["Europe/Berlin"],
+        extra={"expected": "the name of a time zone (IANA), such as Europe/Berlin"},
+    ),
+]
 
 
 class GetSalesQuery(
     Struct, frozen=True, rename={"first": "from", "last": "to", "time_zone": "timeZone"}
 ):
-    first: (
-        Annotated[
-            date, Meta(description="The first day. By default six days before `to`.", extra=_DATE)
-        ]
-        | UnsetType
-    ) = UNSET
-    last: (
-        Annotated[date, Meta(description="The last day. By default today.", extra=_DATE)]
-        | UnsetType
-    ) = UNSET
-    time_zone: (
-        Annotated[
-            str,
-            Meta(
-                max_length=64,
-                description=(
-                    "The time zone of the days (IANA), such as `Europe/Berlin`. By default the"
-                    " store's."
-                ),
-                examples=["Europe/Berlin"],
-                extra={"expected": "the name of a time zone (IANA), such as Europe/Berlin"},
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    first: _First | UnsetType = UNSET
+    last: _Last | UnsetType = UNSET
+    time_zone: _TimeZone | UnsetType = UNSET
     by: Annotated[By, Meta(description="Group by `day` or `category`.")] = "day"
 
 
