@@ -15,12 +15,7 @@ from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Result, Success
 from petstore.interface.pages import PageQuery, page_result
 from petstore.interface.resource import Resource
-from petstore.people.model import (
-    Person,
-    PersonCreate,
-    PersonPatch,
-    PersonWithInvitation,
-)
+from petstore.people.model import Person, PersonCreate, PersonPatch, PersonWithInvitation
 from petstore.people.store import (
     Added,
     add_person,

@@ -10,14 +10,7 @@ from petstore.domain.fields import Int64
 from petstore.errors import IllegalTransition, InvalidParameter, PetReserved, UnknownCategory
 from petstore.events.changes import PageRange
 from petstore.interface.idempotency import change
-from petstore.interface.operation import (
-    BASE,
-    Call,
-    Context,
-    Deprecation,
-    Result,
-    Success,
-)
+from petstore.interface.operation import BASE, Call, Context, Deprecation, Result, Success
 from petstore.interface.pages import (
     Count,
     Ids,
