@@ -676,9 +676,7 @@ def test_sales_are_read_from_an_index_alone(connection: apsw.Connection, name: s
 def test_every_statement_has_a_name_without_caller_data() -> None:
     source, found = Path(petstore.__file__).parent, 0
     # These have a function that makes statements, and takes their names from its callers.
-    take_names = (
-        *("databases/pages.py", "events/search.py", "imports/store.py", "sales/store.py"),
-    )
+    take_names = ("databases/pages.py", "events/search.py", "imports/store.py", "sales/store.py")
     fixed = r"'[a-z]+(_[a-z]+)*'|_[A-Z]+|f'[a-z]+_\{(self\.)?(table|items)\}'"
     for path in sorted(source.rglob("*.py")):
         module = f"{path.relative_to(source)}"
