@@ -1,8 +1,10 @@
 """The table of interface.md, section "Request rate, by plan"."""
 
 import pytest
+from msgspec.structs import replace
 
-from petstore.domain.plans import UNLIMITED, Limits, PlanName, limits_of
+from petstore.domain.plans import UNLIMITED, Limits, PlanName
+from petstore.keys.model import operator
 
 
 @pytest.mark.parametrize(
@@ -18,7 +20,8 @@ from petstore.domain.plans import UNLIMITED, Limits, PlanName, limits_of
 def test_a_plan_has_the_specified_limits(
     plan: PlanName, per_minute: int | None, per_day: int | None, limits: tuple[int, int]
 ) -> None:
-    assert limits_of(plan, per_minute, per_day) == limits
+    key = replace(operator("production"), plan=plan, per_minute=per_minute, per_day=per_day)
+    assert key.limits == limits
     assert UNLIMITED == 2_147_483_647
 
 

@@ -103,6 +103,8 @@ async def test_a_return_counts_on_its_own_day_and_the_sale_stays_on_its_day(stor
         SalesRow(0, 0, 2, 130, "USD", category_id=3),
         SalesRow(0, 0, 1, 0, "USD", category_id=4),
     ]
+    # Without an amount it is in the currency that the store has now.
+    assert (await get_sales(store, of_day, "category", "EUR"))[0].currency == "EUR"
 
 
 async def test_sales_are_counted_by_the_category_of_their_time(store: Store) -> None:

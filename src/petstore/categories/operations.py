@@ -17,7 +17,7 @@ from petstore.errors import CategoryInUse, CategoryNameTaken
 from petstore.events.changes import PageRange
 from petstore.interface.operation import Call, Context, Result
 from petstore.interface.pages import Ids, PageQuery, page_result, search_text
-from petstore.interface.resource import Resource
+from petstore.interface.resource import Resource, reading
 
 
 class ListCategoriesQuery(PageQuery, frozen=True):
@@ -56,7 +56,7 @@ OPERATIONS = (
         body_example={"name": "Ferrets", "description": "Great and small."},
         errors=(CategoryNameTaken,),
     ),
-    _RESOURCE.get(get_category, "Returns one category."),
+    _RESOURCE.get(reading(get_category), "Returns one category."),
     _RESOURCE.update(
         update_category,
         CategoryPatch,

@@ -59,34 +59,30 @@ NOT_BLANK = rf"^[^\x00]*[^{_INVISIBLE}][^\x00]*$"
 def not_blank_text(longest: int, description: str) -> Meta:
     """Describe a text of up to ``longest`` characters that is stored as it is."""
     expected = f"1 to {longest} characters, not only spaces"
-    return _text(longest, NOT_BLANK, description, expected)
+    return _text(1, longest, NOT_BLANK, description, expected)
 
 
 def printable_text(longest: int, description: str) -> Meta:
     """Describe a text of up to ``longest`` characters, none of which deceives a reader."""
     expected = f"1 to {longest} printable characters, not only white space"
-    return _text(longest, PRINTABLE, description, expected)
+    return _text(1, longest, PRINTABLE, description, expected)
 
 
 def any_text(shortest: int, longest: int, description: str, example: str = "") -> Meta:
     """Describe a text that may be blank, or even empty."""
     expected = f"{shortest} to {longest} characters" if shortest else f"up to {longest} characters"
+    return _text(shortest, longest, NO_U0000, description, expected, example)
+
+
+def _text(
+    shortest: int, longest: int, pattern: str, description: str, expected: str, example: str = ""
+) -> Meta:
     return Meta(
         min_length=shortest or None,
         max_length=longest,
-        pattern=NO_U0000,
-        description=description,
-        examples=[example] if example else None,
-        extra={"expected": expected},
-    )
-
-
-def _text(longest: int, pattern: str, description: str, expected: str) -> Meta:
-    return Meta(
-        min_length=1,
-        max_length=longest,
         pattern=pattern,
         description=description,
+        examples=[example] if example else None,
         extra={"expected": expected},
     )
 

@@ -23,12 +23,3 @@ PLANS: dict[PlanName, Limits] = {
     "business": Limits(1_000, 100_000),
     "enterprise": Limits(UNLIMITED, UNLIMITED),
 }
-
-
-def limits_of(plan: PlanName, per_minute: int | None, per_day: int | None) -> Limits:
-    """Return the limits of a key: its plan's, or of the key itself on Enterprise."""
-    granted = PLANS[plan]
-    return Limits(
-        granted.per_minute if per_minute is None else per_minute,
-        granted.per_day if per_day is None else per_day,
-    )

@@ -75,6 +75,13 @@ KINDS = tuple(dict.fromkeys(map(kind_of, EVENT_TYPES)))
 
 
 _Object = Annotated[Any, Meta(extra_json_schema={"type": "object"})]
+_Previous = Annotated[
+    _Object,
+    Meta(description="The old values of the fields that changed; null for an absent field."),
+]
+_RequestId = Annotated[
+    str, Meta(description="The `X-Request-Id` of the request that caused it, if one did.")
+]
 
 
 class Actor(Struct, frozen=True):
@@ -129,22 +136,9 @@ class Event(Struct, frozen=True, kw_only=True):
             )
         ),
     ]
-    previous: (
-        Annotated[
-            _Object,
-            Meta(
-                description="The old values of the fields that changed; null for an absent field."
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    previous: _Previous | UnsetType = UNSET
     actor: Annotated[Actor, Meta(description="Who caused it.")]
-    request_id: (
-        Annotated[
-            str, Meta(description="The `X-Request-Id` of the request that caused it, if one did.")
-        ]
-        | UnsetType
-    ) = field(name="requestId", default=UNSET)
+    request_id: _RequestId | UnsetType = field(name="requestId", default=UNSET)
 
 
 def readable_by(caller: str, webhook: str, event: str = "") -> str:

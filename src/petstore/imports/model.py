@@ -1,15 +1,17 @@
 """Imports, as docs/importing.md describes them."""
 
-from datetime import datetime
 from typing import Annotated, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from petstore.domain.fields import Id, Int64
+from petstore.domain.fields import Id, Int64, Time
 from petstore.imports.columns import ImportColumn, ImportMapping, ImportMappingPatch, Meaning
 from petstore.pets.model import CategoryId, KeptBecause, PetStatus, Status
 
 ImportState: TypeAlias = Literal["open", "running", "finished", "undone"]
+_Means = Annotated[
+    Meaning, Meta(description="The status that it means; absent if that is not decided.")
+]
 
 MAX_UNFINISHED = 20
 """How many imports of a caller may have rows left to add."""
@@ -33,12 +35,7 @@ class ImportWord(Struct, frozen=True, rename="camel"):
 
     text: Annotated[str, Meta(description="The word, as the file has it first.")]
     rows: Annotated[int, _count("How many rows have it.")]
-    means: (
-        Annotated[
-            Meaning, Meta(description="The status that it means; absent if that is not decided.")
-        ]
-        | UnsetType
-    ) = UNSET
+    means: _Means | UnsetType = UNSET
     category_id: CategoryId | UnsetType = UNSET
 
 
@@ -79,6 +76,10 @@ UnknownCategories = Annotated[
     ),
 ]
 _HasHeader = Annotated[bool, Meta(description="Whether a row has the names of the columns.")]
+_HeaderLine = Annotated[int, _count("The line with the names of the columns, if there is one.")]
+_Preview = Annotated[
+    ImportPreview, Meta(description="What a run would do. Only of an open import.")
+]
 _DefaultStatus = Annotated[PetStatus, Meta(description="The status of pets whose rows have none.")]
 _DefaultCategory = Annotated[
     Int64,
@@ -99,34 +100,30 @@ def _decisions(description: str, meaning: str) -> Meta:
     )
 
 
+_Mapping = Annotated[
+    ImportMappingPatch,
+    Meta(
+        description="Which column has which field.",
+        extra={"expected": "an object with the places of columns, counted from 0"},
+    ),
+]
+_Values = Annotated[
+    dict[str, Meaning | None],
+    _decisions(_VALUES, "one of 'available', 'pending', 'sold', 'none'"),
+]
+_Categories = Annotated[dict[str, Int64 | None], _decisions(_CATEGORIES, "the id of a category")]
+
+
 class ImportPatch(Struct, frozen=True, rename="camel"):
     """Changes to how a file is read (RFC 7396)."""
 
     has_header: _HasHeader | UnsetType = UNSET
-    mapping: (
-        Annotated[
-            ImportMappingPatch,
-            Meta(
-                description="Which column has which field.",
-                extra={"expected": "an object with the places of columns, counted from 0"},
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    mapping: _Mapping | UnsetType = UNSET
     default_status: _DefaultStatus | UnsetType | None = UNSET
     default_category_id: _DefaultCategory | UnsetType | None = UNSET
     unknown_categories: UnknownCategories | UnsetType = UNSET
-    values: (
-        Annotated[
-            dict[str, Meaning | None],
-            _decisions(_VALUES, "one of 'available', 'pending', 'sold', 'none'"),
-        ]
-        | UnsetType
-    ) = UNSET
-    categories: (
-        Annotated[dict[str, Int64 | None], _decisions(_CATEGORIES, "the id of a category")]
-        | UnsetType
-    ) = UNSET
+    values: _Values | UnsetType = UNSET
+    categories: _Categories | UnsetType = UNSET
 
 
 class Import(Struct, frozen=True, rename="camel"):
@@ -167,20 +164,9 @@ class Import(Struct, frozen=True, rename="camel"):
         list[str], Meta(description="What was noticed about the file, in words for a person.")
     ]
     created_at: Annotated[
-        datetime,
-        Meta(
-            tz=True,
-            description="When the file was sent.",
-            extra_json_schema={"readOnly": True},
-        ),
+        Time, Meta(description="When the file was sent.", extra_json_schema={"readOnly": True})
     ]
-    header_line: (
-        Annotated[int, _count("The line with the names of the columns, if there is one.")]
-        | UnsetType
-    ) = UNSET
+    header_line: _HeaderLine | UnsetType = UNSET
     default_status: Status | UnsetType = UNSET
     default_category_id: CategoryId | UnsetType = UNSET
-    preview: (
-        Annotated[ImportPreview, Meta(description="What a run would do. Only of an open import.")]
-        | UnsetType
-    ) = UNSET
+    preview: _Preview | UnsetType = UNSET

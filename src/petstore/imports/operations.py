@@ -82,16 +82,23 @@ MEDIA_TYPES = (
 _RUN_SECONDS = 1.0
 _RUN_ROWS = 2_000
 _shown = attrgetter("shown")
+_FileName = Annotated[str, any_text(0, 255, "The name of the file, which lists show.", "pets.csv")]
+_RowLimit = Annotated[
+    int,
+    Meta(
+        ge=1,
+        le=MAX_ROWS,
+        description="Maximum number of rows. Default: all of them.",
+        extra={"expected": f"an integer from 1 to {MAX_ROWS}, in plain digits"},
+    ),
+]
 
 _Step: TypeAlias = tuple[int, Callable[..., Unit[StoredImport]]]
 """How many rows a step has, and what returns its unit of work for so many of them."""
 
 
 class CreateImportQuery(Struct, frozen=True, rename="camel"):
-    file_name: (
-        Annotated[str, any_text(0, 255, "The name of the file, which lists show.", "pets.csv")]
-        | UnsetType
-    ) = UNSET
+    file_name: _FileName | UnsetType = UNSET
 
 
 class ListImportsQuery(PageQuery, frozen=True):
@@ -100,18 +107,7 @@ class ListImportsQuery(PageQuery, frozen=True):
 
 
 class RefusedQuery(Struct, frozen=True):
-    limit: (
-        Annotated[
-            int,
-            Meta(
-                ge=1,
-                le=MAX_ROWS,
-                description="Maximum number of rows. Default: all of them.",
-                extra={"expected": f"an integer from 1 to {MAX_ROWS}, in plain digits"},
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    limit: _RowLimit | UnsetType = UNSET
 
 
 async def _list(context: Context, call: Call[None, ListImportsQuery]) -> Result[list[Import]]:
@@ -357,11 +353,7 @@ OPERATIONS = (
         errors=(TooManyImports,),
         tagged=True,
     ),
-    _RESOURCE.row(
-        *("getImport", "GET", "/imports/{importId}", "Get an import"),
-        "Returns one of your imports.",
-        *(_get, Success(200, "The import.", Import, _EXAMPLE)),
-    ),
+    _RESOURCE.get(_get, "Returns one of your imports."),
     _RESOURCE.row(
         *("updateImport", "PATCH", "/imports/{importId}", "Change how a file is read"),
         "Changes the fields in the body (RFC 7396), as long as nothing is added: which columns"

@@ -1,7 +1,7 @@
 """The operations that resources of every kind have: their rows follow from a function each."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from petstore.databases.contract import Reader, Unit
 from petstore.events.store import Change
@@ -11,6 +11,17 @@ from petstore.keys.model import Scope
 
 B = TypeVar("B")
 V = TypeVar("V")
+
+_Get: TypeAlias = Callable[[Context, Call[None, None]], Awaitable[Result[V]]]
+
+
+def reading(read: Callable[[Reader, int], Awaitable[V]]) -> _Get[V]:
+    """Return the handler of a resource that looks the same to every caller."""
+
+    async def get(context: Context, call: Call[None, None]) -> Result[V]:
+        return Result(await read(context.services.store, call.path_id))
+
+    return get
 
 
 class Resource(NamedTuple):
@@ -65,15 +76,10 @@ class Resource(NamedTuple):
             **{"body": body, "tagged": True, **others},
         )
 
-    def get(
-        self, read: Callable[[Reader, int], Awaitable[V]], description: str, **others: Any
-    ) -> Operation:
-        async def get(context: Context, call: Call[None, None]) -> Result[V]:
-            return Result(await read(context.services.store, call.path_id))
-
+    def get(self, handler: _Get[V], description: str, **others: Any) -> Operation:
         return self.row(
-            *(f"get{self.kind.__name__}", "GET", self._one, f"Get {self.noun}", description, get),
-            Success(200, f"{self._the}.", self.kind, self.example),
+            *(f"get{self.kind.__name__}", "GET", self._one, f"Get {self.noun}", description),
+            *(handler, Success(200, f"{self._the}.", self.kind, self.example)),
             **others,
         )
 

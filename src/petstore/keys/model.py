@@ -12,9 +12,9 @@ from zlib import crc32
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.clock import DAY, Milliseconds
-from petstore.domain.fields import Id, Moment, Time, open_list, patch_of, printable_text
+from petstore.domain.fields import Id, Moment, Time, TimeText, open_list, patch_of, printable_text
 from petstore.domain.networks import MAX_NETWORKS, Network, compiled_networks, contain, outside
-from petstore.domain.plans import PLANS, UNLIMITED, Limits, PlanName, limits_of
+from petstore.domain.plans import PLANS, UNLIMITED, Limits, PlanName
 from petstore.errors import BeyondOwnRights
 
 Environment: TypeAlias = Literal["production", "staging"]
@@ -81,6 +81,7 @@ _Networks = Annotated[
 _ExpiresAt = Annotated[
     Moment, Meta(description="When the key expires, within the next 100 years; null means never.")
 ]
+_BanLevel = Annotated[int, Meta(description="The step of the ban, from 1: each one doubles it.")]
 
 _MomentT = TypeVar("_MomentT")
 
@@ -131,7 +132,9 @@ class Caller(KeyFields[Milliseconds], frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def limits(self) -> Limits:
-        return limits_of(self.plan, self.per_minute, self.per_day)
+        """Its plan's, or its own on Enterprise."""
+        granted = PLANS[self.plan]
+        return Limits(self.per_minute or granted.per_minute, self.per_day or granted.per_day)
 
     @cached_property
     def networks(self) -> tuple[Network, ...]:
@@ -190,10 +193,6 @@ def check_rights(giver: Caller, key: Caller, before: Caller | None = None) -> No
         raise BeyondOwnRights(msg)
 
 
-def _moment(description: str) -> Meta:
-    return Meta(description=description, extra_json_schema={"format": "date-time"})
-
-
 class KeyNoticeData(Struct, frozen=True, rename="camel", kw_only=True):
     """The data of ``key.limit_near``, ``key.banned`` and ``key.expiring``."""
 
@@ -201,14 +200,11 @@ class KeyNoticeData(Struct, frozen=True, rename="camel", kw_only=True):
     percent: Annotated[int, Meta(description="The used percentage of its day.")] | UnsetType = UNSET
     limit: Annotated[int, Meta(description="Its requests a day.")] | UnsetType = UNSET
     used: Annotated[int, Meta(description="Its requests of this day.")] | UnsetType = UNSET
-    reset_at: Annotated[str, _moment("When the next day begins.")] | UnsetType = UNSET
-    banned_at: Annotated[str, _moment("When the ban began.")] | UnsetType = UNSET
-    banned_until: Annotated[str, _moment("When the ban ends.")] | UnsetType = UNSET
-    level: (
-        Annotated[int, Meta(description="The step of the ban, from 1: each one doubles it.")]
-        | UnsetType
-    ) = UNSET
-    expires_at: Annotated[str, _moment("When the key expires.")] | UnsetType = UNSET
+    reset_at: Annotated[TimeText, Meta(description="When the next day begins.")] | UnsetType = UNSET
+    banned_at: Annotated[TimeText, Meta(description="When the ban began.")] | UnsetType = UNSET
+    banned_until: Annotated[TimeText, Meta(description="When the ban ends.")] | UnsetType = UNSET
+    level: _BanLevel | UnsetType = UNSET
+    expires_at: Annotated[TimeText, Meta(description="When the key expires.")] | UnsetType = UNSET
 
 
 def new_token(environment: Environment) -> str:

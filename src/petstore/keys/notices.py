@@ -14,12 +14,7 @@ from petstore.keys.model import KeyNoticeData
 from petstore.keys.store import COLUMNS, caller_of
 from petstore.limits.decide import NEVER
 from petstore.periodic_tasks import PeriodicTask
-from petstore.usage.counter import (
-    DeprecatedOperation,
-    first_hour,
-    key_use_of,
-    select_uses,
-)
+from petstore.usage.counter import DeprecatedOperation, first_hour, key_use_of, select_uses
 
 _Name: TypeAlias = tuple[int, str, int]
 """The id of a key, the type of the event and a detail, and the period in which it is told once."""

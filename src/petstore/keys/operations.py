@@ -59,19 +59,17 @@ class Rotation(Struct, frozen=True, rename="camel"):
 
 
 _ROTATED = "the first request rotated key {id} and showed its token; rotate it again to get another"
+_Search = Annotated[
+    str,
+    search_text(
+        "Only keys with each of these words in their name, ignoring case, with this `id`,"
+        " or with a token that ends in these four characters."
+    ),
+]
 
 
 class ListKeysQuery(PageQuery, frozen=True):
-    name: (
-        Annotated[
-            str,
-            search_text(
-                "Only keys with each of these words in their name, ignoring case, with this `id`,"
-                " or with a token that ends in these four characters."
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    name: _Search | UnsetType = UNSET
 
 
 async def _list(context: Context, call: Call[None, ListKeysQuery]) -> Result[list[Key]]:
@@ -182,11 +180,7 @@ OPERATIONS = (
         body_example={"name": "Till 2", "plan": "pro"},
         errors=(BeyondOwnRights, SecretAlreadyShown),
     ),
-    _RESOURCE.row(
-        *("getKey", "GET", "/keys/{keyId}", "Get a key"),
-        "Returns one key, without its token.",
-        *(_get, Success(200, "The key.", Key, _KEY)),
-    ),
+    _RESOURCE.get(_get, "Returns one key, without its token."),
     _RESOURCE.row(
         *("updateKey", "PATCH", "/keys/{keyId}", "Change a key"),
         "Changes the fields in the body (RFC 7396); usage carries over. A key that leaves"

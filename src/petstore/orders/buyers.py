@@ -12,13 +12,7 @@ from petstore.databases.pages import opaque_parameter
 from petstore.domain.names import name_key
 from petstore.events.model import SERVICE, Author
 from petstore.events.store import record
-from petstore.orders.model import (
-    OPEN_STATUSES,
-    ORDERS,
-    Order,
-    OrderFilter,
-    without_personal_data,
-)
+from petstore.orders.model import OPEN_STATUSES, ORDERS, Order, OrderFilter, without_personal_data
 from petstore.orders.store import ORDERS_BY_WORD, order_event, search_orders
 from petstore.periodic_tasks import PeriodicTask
 

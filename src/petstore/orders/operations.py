@@ -20,7 +20,7 @@ from petstore.interface.pages import (
     require_plain_search,
     search_text,
 )
-from petstore.interface.resource import Resource
+from petstore.interface.resource import Resource, reading
 from petstore.orders.model import Order, OrderCreate, OrderFilter, OrderPatch, StatusOfOrder
 from petstore.orders.store import (
     cancel_order,
@@ -33,45 +33,40 @@ from petstore.orders.store import (
     update_order,
 )
 
+_Buyer = Annotated[
+    str,
+    search_text(
+        "Only orders whose buyer has, for each word of this text, a word that begins with"
+        " it, in any order, ignoring case, marks on letters and punctuation inside words."
+    ),
+]
+_PlacedBefore = Annotated[
+    Moment, Meta(description="Only orders placed before this moment (RFC 3339).")
+]
+_DeliveredSince = Annotated[
+    Moment,
+    Meta(
+        description=(
+            "Only orders delivered at this moment (RFC 3339) or later, also if they were"
+            " returned. The latest delivery comes first. Cannot be used together with"
+            " `sort` and `count`."
+        )
+    ),
+]
+_DeliveredBefore = Annotated[
+    Moment,
+    Meta(description="As `deliveredSince`: only orders delivered before this moment."),
+]
+
 
 class ListOrdersQuery(PageQuery, frozen=True, rename="camel"):
     cursor: Annotated[str, cursor_of(BY_DELIVERY, NEWEST_FIRST, BY_ID)] | UnsetType = UNSET
     status: Annotated[StatusOfOrder, Meta(description="Filters by status.")] | UnsetType = UNSET
     pet_id: Annotated[Int64, Meta(description="Filters by pet.")] | UnsetType = UNSET
-    buyer: (
-        Annotated[
-            str,
-            search_text(
-                "Only orders whose buyer has, for each word of this text, a word that begins with"
-                " it, in any order, ignoring case, marks on letters and punctuation inside words."
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-    placed_before: (
-        Annotated[Moment, Meta(description="Only orders placed before this moment (RFC 3339).")]
-        | UnsetType
-    ) = UNSET
-    delivered_since: (
-        Annotated[
-            Moment,
-            Meta(
-                description=(
-                    "Only orders delivered at this moment (RFC 3339) or later, also if they were"
-                    " returned. The latest delivery comes first. Cannot be used together with"
-                    " `sort` and `count`."
-                )
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-    delivered_before: (
-        Annotated[
-            Moment,
-            Meta(description="As `deliveredSince`: only orders delivered before this moment."),
-        ]
-        | UnsetType
-    ) = UNSET
+    buyer: _Buyer | UnsetType = UNSET
+    placed_before: _PlacedBefore | UnsetType = UNSET
+    delivered_since: _DeliveredSince | UnsetType = UNSET
+    delivered_before: _DeliveredBefore | UnsetType = UNSET
     sort: Sort | UnsetType = UNSET
     count: Count | UnsetType = UNSET
 
@@ -151,7 +146,7 @@ OPERATIONS = (
         body_example={"petId": 7, "buyer": "Jane Doe", "amount": 24900},
         errors=(UnknownPet, PetNotAvailable),
     ),
-    _RESOURCE.get(get_order, "Returns one order, even if it is closed."),
+    _RESOURCE.get(reading(get_order), "Returns one order, even if it is closed."),
     _RESOURCE.update(
         update_order,
         OrderPatch,

@@ -40,6 +40,9 @@ _NewState = Annotated[
     Literal["active", "disabled"],
     Meta(description="Whether the person may sign in. One without a password is then `invited`."),
 ]
+_LastSeenAt = Annotated[
+    Time, Meta(description="When the person last used the console, to about a minute.")
+]
 
 
 class PersonCreate(Struct, frozen=True):
@@ -74,12 +77,7 @@ class Person(Struct, frozen=True, rename="camel"):
         ),
     ]
     created_at: Annotated[Time, Meta(description="When the person was added.")]
-    last_seen_at: (
-        Annotated[
-            Time, Meta(description="When the person last used the console, to about a minute.")
-        ]
-        | None
-    )
+    last_seen_at: _LastSeenAt | None
 
 
 class Account(NamedTuple):

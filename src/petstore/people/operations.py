@@ -15,12 +15,7 @@ from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Result, Success
 from petstore.interface.pages import PageQuery, page_result
 from petstore.interface.resource import Resource
-from petstore.people.model import (
-    Person,
-    PersonCreate,
-    PersonPatch,
-    PersonWithInvitation,
-)
+from petstore.people.model import Person, PersonCreate, PersonPatch, PersonWithInvitation
 from petstore.people.store import (
     Added,
     add_person,
@@ -88,11 +83,10 @@ _RESOURCE = Resource(
 )
 
 OPERATIONS = (
-    _RESOURCE.row(
-        *("listPeople", "GET", "/people", "List people"),
+    _RESOURCE.list(
+        *(_list, PageQuery),
         "Returns a page of the people of this environment, by ascending `id`.",
-        *(_list, Success(200, "A page of people.", list[Person], [_PERSON])),
-        query=PageQuery,
+        cached=False,
     ),
     _RESOURCE.row(
         *("createPerson", "POST", "/people", "Add a person"),
@@ -105,11 +99,7 @@ OPERATIONS = (
         body_example=_NEW,
         errors=(BeyondOwnRights, LoginTaken, SecretAlreadyShown),
     ),
-    _RESOURCE.row(
-        *("getPerson", "GET", "/people/{personId}", "Get a person"),
-        "Returns one person.",
-        *(_get, Success(200, "The person.", Person, _PERSON)),
-    ),
+    _RESOURCE.get(_get, "Returns one person."),
     _RESOURCE.row(
         *("updatePerson", "PATCH", "/people/{personId}", "Change a person"),
         "Changes the fields in the body (RFC 7396), within a second everywhere. A person with"

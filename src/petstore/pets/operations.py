@@ -10,14 +10,7 @@ from petstore.domain.fields import Int64
 from petstore.errors import IllegalTransition, InvalidParameter, PetReserved, UnknownCategory
 from petstore.events.changes import PageRange
 from petstore.interface.idempotency import change
-from petstore.interface.operation import (
-    BASE,
-    Call,
-    Context,
-    Deprecation,
-    Result,
-    Success,
-)
+from petstore.interface.operation import BASE, Call, Context, Deprecation, Result, Success
 from petstore.interface.pages import (
     Count,
     Ids,
@@ -29,7 +22,7 @@ from petstore.interface.pages import (
     require_plain_search,
     search_text,
 )
-from petstore.interface.resource import Resource
+from petstore.interface.resource import Resource, reading
 from petstore.pets.model import Inventory, NewPet, Pet, PetFilter, PetPatch, Status
 from petstore.pets.store import (
     count_pets,
@@ -44,37 +37,36 @@ from petstore.pets.store import (
     update_pet,
 )
 
+_Status = Annotated[Status, Meta(description="Filters by availability status.")]
+_HasStatus = Annotated[
+    bool,
+    Meta(
+        description=(
+            "`false` for the pets without a status, `true` for those with one. Cannot be"
+            " `false` together with `status`."
+        ),
+    ),
+]
+_Name = Annotated[
+    str,
+    search_text(
+        "Only pets whose name has, for each word of this text, a word that begins with it,"
+        " in any order, ignoring case, marks on letters and punctuation inside words."
+    ),
+]
+_By = Annotated[
+    Literal["category"], Meta(description="`category` adds the counts of each category.")
+]
+
 
 class ListPetsQuery(PageQuery, frozen=True, rename="camel"):
     limit: Annotated[int, limit_of("animals")] = 20
     cursor: Annotated[str, cursor_of(NEWEST_FIRST, BY_ID)] | UnsetType = UNSET
-    status: Annotated[Status, Meta(description="Filters by availability status.")] | UnsetType = (
-        UNSET
-    )
-    has_status: (
-        Annotated[
-            bool,
-            Meta(
-                description=(
-                    "`false` for the pets without a status, `true` for those with one. Cannot be"
-                    " `false` together with `status`."
-                ),
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    status: _Status | UnsetType = UNSET
+    has_status: _HasStatus | UnsetType = UNSET
     category_id: Annotated[Int64, Meta(description="Filters by category.")] | UnsetType = UNSET
     id: Ids | UnsetType = UNSET
-    name: (
-        Annotated[
-            str,
-            search_text(
-                "Only pets whose name has, for each word of this text, a word that begins with it,"
-                " in any order, ignoring case, marks on letters and punctuation inside words."
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    name: _Name | UnsetType = UNSET
     sort: Sort | UnsetType = UNSET
     count: Count | UnsetType = UNSET
 
@@ -104,12 +96,7 @@ async def _create_batch(context: Context, call: Call[list[NewPet], None]) -> Res
 
 
 class GetInventoryQuery(Struct, frozen=True):
-    by: (
-        Annotated[
-            Literal["category"], Meta(description="`category` adds the counts of each category.")
-        ]
-        | UnsetType
-    ) = UNSET
+    by: _By | UnsetType = UNSET
 
 
 async def _get_inventory(
@@ -168,7 +155,7 @@ OPERATIONS = (
         errors=(UnknownCategory,),
     ),
     _RESOURCE.get(
-        get_pet,
+        reading(get_pet),
         "Returns one animal by identifier. Deprecated, to be removed on 5 December 2030: use"
         " `GET /pets` with the `status` filter instead, or with the `id` filter for one pet.",
         deprecation=Deprecation(

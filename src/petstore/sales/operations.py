@@ -1,7 +1,7 @@
 """The operation that returns the sales in numbers."""
 
 from datetime import date
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -12,36 +12,29 @@ from petstore.sales.model import By, Sales, day_range
 from petstore.sales.store import get_sales
 
 _DATE = {"expected": "a date such as 2026-12-24"}
+_First = Annotated[
+    date, Meta(description="The first day. By default six days before `to`.", extra=_DATE)
+]
+_Last = Annotated[date, Meta(description="The last day. By default today.", extra=_DATE)]
+_TimeZone = Annotated[
+    str,
+    Meta(
+        max_length=64,
+        description=(
+            "The time zone of the days (IANA), such as `Europe/Berlin`. By default the store's."
+        ),
+        examples=["Europe/Berlin"],
+        extra={"expected": "the name of a time zone (IANA), such as Europe/Berlin"},
+    ),
+]
 
 
 class GetSalesQuery(
     Struct, frozen=True, rename={"first": "from", "last": "to", "time_zone": "timeZone"}
 ):
-    first: (
-        Annotated[
-            date, Meta(description="The first day. By default six days before `to`.", extra=_DATE)
-        ]
-        | UnsetType
-    ) = UNSET
-    last: (
-        Annotated[date, Meta(description="The last day. By default today.", extra=_DATE)]
-        | UnsetType
-    ) = UNSET
-    time_zone: (
-        Annotated[
-            str,
-            Meta(
-                max_length=64,
-                description=(
-                    "The time zone of the days (IANA), such as `Europe/Berlin`. By default the"
-                    " store's."
-                ),
-                examples=["Europe/Berlin"],
-                extra={"expected": "the name of a time zone (IANA), such as Europe/Berlin"},
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    first: _First | UnsetType = UNSET
+    last: _Last | UnsetType = UNSET
+    time_zone: _TimeZone | UnsetType = UNSET
     by: Annotated[By, Meta(description="Group by `day` or `category`.")] = "day"
 
 
@@ -53,10 +46,7 @@ async def _get(context: Context, call: Call[None, GetSalesQuery]) -> Result[Sale
     return Result(Sales(days.first, days.last, zone.key, query.by, rows))
 
 
-def _row(orders: int, amount: int, day: str) -> dict[str, Any]:
-    sold = {"orders": orders, "amount": amount, "returns": 0, "refunded": 0}
-    return {**sold, "currency": "USD", "day": day}
-
+_ROW = {"orders": 3, "amount": 74700, "returns": 0, "refunded": 0, "currency": "USD"}
 
 OPERATIONS = (
     Operation(
@@ -87,8 +77,8 @@ OPERATIONS = (
                 "timeZone": "Europe/Berlin",
                 "by": "day",
                 "rows": [
-                    _row(0, 0, "2026-11-20"),
-                    _row(3, 74700, "2026-11-21"),
+                    _ROW | {"orders": 0, "amount": 0, "day": "2026-11-20"},
+                    _ROW | {"day": "2026-11-21"},
                 ],
             },
         ),

@@ -36,6 +36,12 @@ _ABOUT_REFUSED = (
     " first."
 )
 _ABOUT_SCOPES = "What the key may do. More scopes will follow: ignore scopes that you do not know."
+_OperationId = Annotated[
+    str, Meta(description="The `operationId`; null if the request was for no operation.")
+]
+_BannedUntil = Annotated[
+    datetime, Meta(tz=True, description="When the ban ends; null without one.")
+]
 
 
 class UsageWindow(Struct, frozen=True):
@@ -59,12 +65,7 @@ class RefusedRequests(Struct, frozen=True):
     """The requests to one operation that a limit refused within one hour."""
 
     hour: Annotated[datetime, Meta(tz=True, description="When the hour began.")]
-    operation: (
-        Annotated[
-            str, Meta(description="The `operationId`; null if the request was for no operation.")
-        ]
-        | None
-    )
+    operation: _OperationId | None
     requests: Annotated[int, Meta(description="The requests that got 429.")]
 
 
@@ -74,10 +75,7 @@ class Usage(Struct, frozen=True, rename="camel"):
     plan: Annotated[str, Meta(description=open_list(PLANS, "plans"))]
     minute: Annotated[UsageWindow, Meta(description="The window of the minute.")]
     day: Annotated[UsageWindow, Meta(description="The window of the day.")]
-    banned_until: (
-        Annotated[datetime, Meta(tz=True, description="When the ban ends; null without one.")]
-        | None
-    )
+    banned_until: _BannedUntil | None
     days: Annotated[
         list[UsageDay],
         Meta(description="The requests of each of the last 30 days that had any, oldest first."),

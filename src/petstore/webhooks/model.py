@@ -11,12 +11,12 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.clock import DAY, HOUR, MINUTE, SECOND, Milliseconds, milliseconds
 from petstore.domain.fields import Id, Int64, Moment, Time, TimeText, printable_text
+from petstore.domain.networks import Network
 from petstore.errors import ForbiddenAddress, InvalidWebhookUrl
 from petstore.events.model import EVENT_TYPES, EventType, readable_types
 from petstore.keys.model import Scope
 
 Address: TypeAlias = IPv4Address | IPv6Address
-Network: TypeAlias = IPv4Network | IPv6Network
 Networks: TypeAlias = Sequence[Network]
 """The networks to which the operator allows deliveries, whatever their addresses and ports are."""
 

@@ -206,11 +206,7 @@ OPERATIONS = (
         body_example={"url": "https://shop.example/hooks", "types": ["order.placed"]},
         errors=(*(InvalidWebhookUrl, TooManyWebhooks, WebhooksNotConfigured, SecretAlreadyShown),),
     ),
-    _RESOURCE.row(
-        *("getWebhook", "GET", _ONE, "Get a webhook"),
-        "Returns one webhook, without its secret.",
-        *(_get, Success(200, "The webhook.", Webhook, _WEBHOOK)),
-    ),
+    _RESOURCE.get(_get, "Returns one webhook, without its secret."),
     _RESOURCE.row(
         *("updateWebhook", "PATCH", _ONE, "Change a webhook"),
         "Changes the fields in the body (RFC 7396). A webhook that is enabled again resumes"

@@ -15,8 +15,9 @@ from urllib.parse import quote, urlsplit
 import httptools
 
 from petstore.coalescing import SingleFlight, settle
+from petstore.domain.networks import Network
 from petstore.errors import ForbiddenAddress
-from petstore.webhooks.model import Address, Network, check_target
+from petstore.webhooks.model import Address, check_target
 
 Resolve: TypeAlias = Callable[[str], Awaitable[Collection[Address]]]
 """Returns the addresses of a host, or raises ``OSError``."""
