@@ -104,7 +104,7 @@ async def _sales(request: PageRequest, typed: Texts, *, by: str) -> Sales:
 
 
 async def _report(request: PageRequest, typed: Texts) -> dict[str, Any]:
-    currency = request.services.currency
+    currency = request.services.settings.currency
     days = await _sales(request, typed, by="day")
     categories = (await _sales(request, typed, by="category")).rows
     today = request.today
@@ -141,7 +141,7 @@ async def _before(request: PageRequest, days: Sales) -> _Before | None:
         rows = (await _sales(request, {"from": str(first), "to": str(last)}, by="category")).rows
     except InvalidParameter:
         return None
-    return _Before(name, first, last, totals_of(rows, request.services.currency), rows)
+    return _Before(name, first, last, totals_of(rows, request.services.settings.currency), rows)
 
 
 def _by_month(rows: Iterable[SalesRow]) -> Iterator[SalesRow]:

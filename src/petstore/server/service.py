@@ -214,7 +214,7 @@ async def deliver(
     room_for(_DELIVERY_CONNECTIONS)
     secret, on_postgres = secret_file_of(settings), is_postgres(settings.database)
     registry: Registry | None = shared_metrics and create_registry(shared_metrics, serves=False)
-    store = database_of(settings, [] if registry is None else [Metrics(registry, settings)])
+    store = database_of(settings, [] if registry is None else [Metrics(registry)])
     note_attempt: NoteAttempt = lambda _state, _seconds: None  # noqa: E731 - nothing is observed
     if registry is not None:
         note_attempt = report_attempts(registry)
