@@ -65,8 +65,9 @@ def create_app(
                 "/healthz": health.live,
                 "/readyz": health.ready,
                 f"{BASE}/openapi.json": DocumentPage(
-                    *(OPERATIONS, addresses.root),
-                    *(settings.environment, settings.other_environment_url.rstrip("/")),
+                    addresses.root,
+                    settings.environment,
+                    settings.other_environment_url.rstrip("/"),
                 ),
             },
             docs.missing,
