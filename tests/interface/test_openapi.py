@@ -523,7 +523,7 @@ def responses_of(name: str) -> list[Response]:
         (is_file, 400, "invalid_body", asking(content=b"name,category\n")),
         (is_file, 413, "content_too_large", asking(content=b"a" * (MAX_UPLOAD + 1))),
         (row.query, 400, "invalid_parameter", asking(params=wrong_query)),
-        (row.parameter, 404, "not_found", where_nothing_is),
+        (row.parameters, 404, "not_found", where_nothing_is),
         (is_post, 400, "invalid_parameter", asking(headers={"Idempotency-Key": ""})),
         (is_post, 422, "idempotency_key_reused", with_the_key_of_another_request),
         (is_post, 409, "idempotency_key_in_use", while_its_key_is_in_use),

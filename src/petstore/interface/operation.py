@@ -265,15 +265,6 @@ class Operation:
         return tuple(re.findall(r"{(\w+)}", self.path))
 
     @cached_property
-    def parameter(self) -> str | None:
-        return self.parameters[0] if self.parameters else None
-
-    @cached_property
-    def resource(self) -> str | None:
-        """What ``parameter`` identifies, such as ``pet``."""
-        return None if self.parameter is None else self.parameter.removesuffix("Id")
-
-    @cached_property
     def is_list(self) -> bool:
         return get_origin(self.success.content) is list and self.query is not None
 
@@ -289,7 +280,7 @@ class Operation:
     @cached_property
     def is_conditional(self) -> bool:
         """Adding a resource to a list changes no version of it."""
-        return self.tagged if self.method == "GET" else self.parameter is not None
+        return self.tagged if self.method == "GET" else bool(self.parameters)
 
 
 class Target(Struct, frozen=True, gc=False):

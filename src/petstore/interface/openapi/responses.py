@@ -118,7 +118,7 @@ def possible_errors(operation: Operation) -> list[type[PetstoreError]]:
         (operation.scope is not None, (errors.MissingScope,)),
         (operation.body is not None, _OF_BODIES),
         (operation.query is not None, (errors.InvalidParameter, errors.UriTooLong)),
-        (operation.parameter is not None, (errors.NotFound,)),
+        (bool(operation.parameters), (errors.NotFound,)),
         (operation.deprecation is not None, (errors.Gone,)),
         (operation.method == "POST", _OF_POSTS),
         (operation.method in {"PATCH", "DELETE"}, (errors.PreconditionFailed,)),
@@ -163,8 +163,9 @@ def _success(operation: Operation) -> Schema:
     elif success.example is not None:
         response["content"] = file_content([success.media_type], success.example)
     if is_one:  # links to the operations on what was created, but for those on its parts
+        its_id = "$response.body#/id"
         response["links"] = {
-            each.id: {"operationId": each.id, "parameters": {each.parameter: "$response.body#/id"}}
+            each.id: {"operationId": each.id, "parameters": dict.fromkeys(each.parameters, its_id)}
             for each in OPERATIONS
             if each.path.startswith(f"{operation.path}/{{") and len(each.parameters) == 1
         }
