@@ -175,24 +175,20 @@ class SecretOption(click.Option):
         return None if ctx.resilient_parsing else read_secret(self._variable)
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
-        source = ctx.get_parameter_source(str(self.name))
-        if source is ParameterSource.COMMANDLINE and not ctx.resilient_parsing:
-            self._warn_of_password(value)
-        return super().process_value(ctx, value)
-
-    @property
-    def source(self) -> str:
-        file = os.environ.get(file_variable(self._variable))
-        return f"file {file}" if file else "environment"
-
-    def _warn_of_password(self, value: str) -> None:
-        if masked(value) != value:
+        is_typed = ctx.get_parameter_source(str(self.name)) is ParameterSource.COMMANDLINE
+        if is_typed and not ctx.resilient_parsing and masked(value) != value:
             click.echo(
                 f"Warning: {self.opts[0]}: others on this machine can read a password on the"
                 " command line; put the value into a file and name that in"
                 f" {file_variable(self._variable)}",
                 err=True,
             )
+        return super().process_value(ctx, value)
+
+    @property
+    def source(self) -> str:
+        file = os.environ.get(file_variable(self._variable))
+        return f"file {file}" if file else "environment"
 
 
 def database_url(value: str) -> str:

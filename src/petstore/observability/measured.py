@@ -93,13 +93,11 @@ class Metrics:
 
 
 def report_limiter(registry: Registry, limiter: RateLimiter) -> None:
-    if isinstance(limiter, MemoryLimiter):
-        registry.report(metrics.BANS, lambda: limiter.bans)
-        return
-    shared = cast("RedisLimiter", limiter)
-    registry.report(metrics.BANS, lambda: shared.bans)
-    registry.report(metrics.FALLBACKS, lambda: shared.fallbacks)
-    registry.report(metrics.FALLBACK_WORKERS, lambda: int(shared.has_fallen_back))
+    known = cast("MemoryLimiter | RedisLimiter", limiter)
+    registry.report(metrics.BANS, lambda: known.bans)
+    if not isinstance(known, MemoryLimiter):
+        registry.report(metrics.FALLBACKS, lambda: known.fallbacks)
+        registry.report(metrics.FALLBACK_WORKERS, lambda: int(known.has_fallen_back))
 
 
 class _StoreMetrics:
