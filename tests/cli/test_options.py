@@ -166,7 +166,9 @@ def test_a_database_and_a_key_can_be_in_a_file(
 def test_a_password_on_the_command_line_causes_a_warning(
     command: Command, arguments: tuple[str, ...], option: str, variable: str
 ) -> None:
-    result = command(*arguments, option, "postgresql://me:geheim@127.0.0.1:1/shop")
+    url = "postgresql://me:geheim@127.0.0.1:1/shop"
+    assert "Warning" not in command(*arguments, **{variable.removesuffix("_FILE"): url}).output
+    result = command(*arguments, option, url)
     assert result.stderr.startswith(
         f"Warning: {option}: others on this machine can read a password on the command line; put"
         f" the value into a file and name that in {variable}\n"
