@@ -131,7 +131,7 @@ class Settings:
     )
     database: str = _setting(
         "sqlite:///petstore.db",
-        "sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/name.",
+        "The database: sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/name.",
         secret=True,
     )
     redis: str = _setting(

@@ -25,7 +25,8 @@ def another(setting: Field[Any]) -> Any:
         return high if low == setting.default else low
     if get_origin(hint) is Literal:
         return next(choice for choice in get_args(hint) if choice != setting.default)
-    return {bool: True, str: "another"}.get(hint, ("another",))
+    text = "sqlite:///another" if setting.name == "database" else "another"
+    return {bool: True, str: text}.get(hint, ("another",))
 
 
 def option(name: str) -> str:

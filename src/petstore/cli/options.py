@@ -199,20 +199,6 @@ def database_url(value: str) -> str:
     return value
 
 
-database_option = click.option(
-    "--database",
-    cls=SecretOption,
-    envvar="PETSTORE_DATABASE",
-    type=database_url,
-    metavar="URL",
-    default=Settings.database,
-    show_default=True,
-    help=(
-        "The database: sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/name."
-    ),
-)
-
-
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -250,6 +236,8 @@ def settings_options(*names: str, **texts: str) -> Callable[[Command], Command]:
 
 def _setting_option(setting: Field[Any], hint: Any, text: str) -> Callable[[Command], Command]:
     multiple = get_origin(hint) is tuple
+    is_secret = setting.metadata["secret"]
+    secret: dict[str, Any] = {"cls": SecretOption, "metavar": "URL"} if is_secret else {}
     return click.option(
         f"--{setting.name.replace('_', '-')}",
         is_flag=hint is bool,
@@ -258,9 +246,9 @@ def _setting_option(setting: Field[Any], hint: Any, text: str) -> Callable[[Comm
         default=setting.default,
         show_default=setting.default not in ("", ()),
         multiple=multiple,
-        type=_type(hint, setting.metadata),
+        type=database_url if setting.name == "database" else _type(hint, setting.metadata),
         help=text,
-        **({"cls": SecretOption} if setting.metadata["secret"] else {}),
+        **secret,
     )
 
 
@@ -274,3 +262,6 @@ def _type(hint: Any, metadata: Mapping[str, Any]) -> click.ParamType[Any] | None
     if get_origin(hint) is Literal:
         return click.Choice(get_args(hint))
     return click.STRING
+
+
+database_option = settings_options("database")
