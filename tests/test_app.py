@@ -42,7 +42,7 @@ async def test_old_rows_and_buyers_are_deleted_and_owners_of_keys_told_in_the_ba
     async with running_service(database, event_days=8, buyer_days=30) as service:
         await service.issue(expires_in=3600)
         services = service.app.services
-        tasks = periodic_tasks_of(service.settings, services, BodyReader(1024, 1))
+        tasks = periodic_tasks_of(services, BodyReader(1024, 1))
         actions = {task.failure: task.action for task in tasks}
         assert services.limiter.heartbeat in actions.values()
         today = service.clock() // DAY

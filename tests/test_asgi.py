@@ -184,7 +184,7 @@ async def test_the_path_the_version_and_each_header_are_read_as_they_were_sent(
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("PETSTORE_DATABASE", "mysql://x", "database: expected"),
+        ("PETSTORE_DATABASE", "mysql://x", "expected sqlite:///relative.db"),
         ("PETSTORE_WORKERS", "2", "workers"),
         ("PETSTORE_WROKERS", "2", "no such environment variable: PETSTORE_WROKERS"),
     ],

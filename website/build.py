@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from petstore.interface.openapi.document import document
-from petstore.interface.operations import OPERATIONS
 from website import llms, operations, tables
 from website.files import write_site
 from website.navigation import Entry, sections, with_entries
@@ -62,7 +61,7 @@ def check_navigation(sources: Iterable[str], listed: dict[str, list[Entry]]) -> 
 
 def _add_generated(docs: Path) -> dict[str, list[Entry]]:
     """Write the pages that follow from the code; return the lists of the home page with them."""
-    made = operations.pages(document(_ORIGIN, OPERATIONS))
+    made = operations.pages(document(_ORIGIN))
     made |= {_EVENTS.path: tables.event_types(), _METRICS.path: tables.metric_table()}
     for path, text in made.items():
         page = docs / path

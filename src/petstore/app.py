@@ -65,8 +65,9 @@ def create_app(
                 "/healthz": health.live,
                 "/readyz": health.ready,
                 f"{BASE}/openapi.json": DocumentPage(
-                    *(OPERATIONS, addresses.root),
-                    *(settings.environment, settings.other_environment_url.rstrip("/")),
+                    addresses.root,
+                    settings.environment,
+                    settings.other_environment_url.rstrip("/"),
                 ),
             },
             docs.missing,
@@ -80,11 +81,10 @@ def create_app(
         ),
         lifespan=partial(
             _running,
-            settings,
             services,
             log,
             observers,
-            periodic_tasks_of(settings, services, bodies),
+            periodic_tasks_of(services, bodies),
         ),
         on_retire=health.shut_down,
     )
@@ -99,7 +99,7 @@ def create_registry(shared: SharedMetrics, *, serves: bool = True) -> Registry:
 def observers_of(settings: Settings, registry: Registry | None) -> list[Observer]:
     observers: list[Observer] = []
     if registry is not None:
-        observers.append(Metrics(registry, settings))
+        observers.append(Metrics(registry))
     if settings.trace_endpoint:
         # Imported here because the import is slow, and the extra may not be installed.
         from petstore.observability.tracing import Tracing
@@ -108,10 +108,8 @@ def observers_of(settings: Settings, registry: Registry | None) -> list[Observer
     return observers
 
 
-def periodic_tasks_of(
-    settings: Settings, services: Services, bodies: BodyReader
-) -> list[PeriodicTask]:
-    store, clock = services.store, services.clock
+def periodic_tasks_of(services: Services, bodies: BodyReader) -> list[PeriodicTask]:
+    settings, store, clock = services.settings, services.store, services.clock
     save_seconds = settings.limits_save_seconds
     return [
         *([publishing(store)] if is_postgres(settings.database) else []),
@@ -136,7 +134,6 @@ def periodic_tasks_of(
 
 @asynccontextmanager
 async def _running(
-    settings: Settings,
     services: Services,
     log: RequestLog,
     observers: Observers,
@@ -148,7 +145,7 @@ async def _running(
         opened.push_async_callback(services.store.close)
         opened.push_async_callback(services.feed.close)
         opened.push_async_callback(services.limiter.close)
-        if not is_postgres(settings.database):
+        if not is_postgres(services.settings.database):
             await opened.enter_async_context(watched_files(services.store))
         await opened.enter_async_context(background(*tasks))
         for observer in observers:

@@ -159,6 +159,7 @@ def create_services(
     on_postgres = is_postgres(settings.database)
     feed = Feed(store, _FEED_SECONDS[on_postgres])
     return Services(
+        settings=settings,
         store=store,
         limiter=limiter,
         admission=Admission(
@@ -175,10 +176,5 @@ def create_services(
         reservations=Reservations(store, clock),
         counter=Counter(store),
         deprecated=deprecated_operations(OPERATIONS),
-        reservation_minutes=settings.reservation_minutes,
-        currency=settings.currency,
-        time_zone=settings.zone,
-        strict_categories=settings.strict_categories,
         webhook_secret=secret,
-        webhook_networks=settings.webhook_networks,
     )

@@ -59,12 +59,6 @@ _REDIS_TAKEN = ("db",)
 _REDISS_TAKEN = (
     *("db", "ssl_ca_certs", "ssl_cert_reqs", "ssl_certfile", "ssl_check_hostname", "ssl_keyfile"),
 )
-# redis-py takes them. The service chooses them itself.
-_REDIS_DROPPED = (
-    *("client_name", "decode_responses", "health_check_interval", "max_connections", "protocol"),
-    *("retry_on_timeout", "socket_connect_timeout", "socket_keepalive", "socket_timeout"),
-    "timeout",
-)
 _REDIS_EXPECTED = (
     "redis: expected redis://host:port/database or rediss://…, special characters of a password as"
     " %xx"
@@ -137,7 +131,7 @@ class Settings:
     )
     database: str = _setting(
         "sqlite:///petstore.db",
-        "sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/name.",
+        "The database: sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/name.",
         secret=True,
     )
     redis: str = _setting(
@@ -417,18 +411,18 @@ def sqlite_path(database: str) -> Path:
 
 def postgres_url(url: str) -> str:
     """Return a URL for asyncpg."""
-    return _with_known_options(url, _POSTGRES_TAKEN, _POSTGRES_DROPPED, POSTGRES_EXPECTED)
+    return _with_known_options(url, _POSTGRES_TAKEN, POSTGRES_EXPECTED, _POSTGRES_DROPPED)
 
 
 def redis_url(url: str) -> str:
     if not _matches(_REDIS, url):
         raise SettingError(_REDIS_EXPECTED)
     taken = _REDISS_TAKEN if url.startswith("rediss:") else _REDIS_TAKEN
-    return _with_known_options(url, taken, _REDIS_DROPPED, _REDIS_EXPECTED)
+    return _with_known_options(url, taken, _REDIS_EXPECTED)
 
 
 def _with_known_options(
-    url: str, taken: Collection[str], dropped: Collection[str], expected: str
+    url: str, taken: Collection[str], expected: str, dropped: Collection[str] = ()
 ) -> str:
     address, _, query = url.partition("?")
     if "@" in query and "@" not in address:  # the password has the first ?

@@ -25,7 +25,8 @@ def another(setting: Field[Any]) -> Any:
         return high if low == setting.default else low
     if get_origin(hint) is Literal:
         return next(choice for choice in get_args(hint) if choice != setting.default)
-    return {bool: True, str: "another"}.get(hint, ("another",))
+    text = "sqlite:///another" if setting.name == "database" else "another"
+    return {bool: True, str: text}.get(hint, ("another",))
 
 
 def option(name: str) -> str:
@@ -166,7 +167,9 @@ def test_a_database_and_a_key_can_be_in_a_file(
 def test_a_password_on_the_command_line_causes_a_warning(
     command: Command, arguments: tuple[str, ...], option: str, variable: str
 ) -> None:
-    result = command(*arguments, option, "postgresql://me:geheim@127.0.0.1:1/shop")
+    url = "postgresql://me:geheim@127.0.0.1:1/shop"
+    assert "Warning" not in command(*arguments, **{variable.removesuffix("_FILE"): url}).output
+    result = command(*arguments, option, url)
     assert result.stderr.startswith(
         f"Warning: {option}: others on this machine can read a password on the command line; put"
         f" the value into a file and name that in {variable}\n"

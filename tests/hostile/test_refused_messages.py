@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import pytest
 
 from petstore.interface.openapi.document import document
-from petstore.interface.operations import OPERATIONS
 from support.observed import read_metrics
 from support.process import ServerProcess, free_port
 from support.raw_socket import RawResponse, RawSocket
@@ -74,7 +73,7 @@ def refusal(server: ServerProcess, data: bytes) -> RawResponse:
 
 
 def test_a_target_that_is_too_long_is_refused_as_documented(server: ServerProcess) -> None:
-    described = document("http://shop.example", OPERATIONS)
+    described = document("http://shop.example")
     response = described["paths"]["/pets"]["get"]["responses"]["414"]
     shared = described["components"]["responses"][response["$ref"].rpartition("/")[2]]
     given = refusal(

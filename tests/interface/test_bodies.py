@@ -67,10 +67,13 @@ async def test_the_media_type_is_json_in_any_case_with_any_parameters_and_no_enc
             message = assert_error(response, 415, "unsupported_media_type")
             assert "Content-Type: expected application/json" in message
             assert "Accept-Encoding" not in response.headers
-    for encoding in ("gzip", "br", "identity", ""):
-        with case(encoding):
-            headers = {"Content-Type": "application/json", "Content-Encoding": encoding}
-            response = await send("POST", "/pets", headers=headers, content=BELLA)
+    for path, media_type, encoding in (
+        *(("/pets", "application/json", each) for each in ("gzip", "br", "identity", "")),
+        ("/imports", "text/csv", "gzip"),
+    ):
+        with case(f"{path} {encoding}"):
+            headers = {"Content-Type": media_type, "Content-Encoding": encoding}
+            response = await send("POST", path, headers=headers, content=BELLA)
             assert "Content-Encoding" in assert_error(response, 415, "unsupported_media_type")
             assert response.headers["Accept-Encoding"] == "identity"
 

@@ -53,7 +53,7 @@ from support.webhooks import URL, add_deliveries, add_webhook, publish
 pytestmark = pytest.mark.anyio
 
 ORIGIN = "http://petstore.test"
-DOCUMENT: dict[str, Any] = json.loads(json.dumps(document(ORIGIN, OPERATIONS)))
+DOCUMENT: dict[str, Any] = json.loads(json.dumps(document(ORIGIN)))
 COMPONENTS: dict[str, Any] = DOCUMENT["components"]
 
 
@@ -523,7 +523,7 @@ def responses_of(name: str) -> list[Response]:
         (is_file, 400, "invalid_body", asking(content=b"name,category\n")),
         (is_file, 413, "content_too_large", asking(content=b"a" * (MAX_UPLOAD + 1))),
         (row.query, 400, "invalid_parameter", asking(params=wrong_query)),
-        (row.parameter, 404, "not_found", where_nothing_is),
+        (row.parameters, 404, "not_found", where_nothing_is),
         (is_post, 400, "invalid_parameter", asking(headers={"Idempotency-Key": ""})),
         (is_post, 422, "idempotency_key_reused", with_the_key_of_another_request),
         (is_post, 409, "idempotency_key_in_use", while_its_key_is_in_use),
@@ -1146,8 +1146,7 @@ async def test_the_document_names_the_other_environment_if_the_operator_does(
 
 async def test_the_document_is_compressed_and_the_same_in_every_process_but_for_the_host() -> None:
     page, other = [
-        DocumentPage(OPERATIONS, lambda request: f"http://{request.fields[b'host'].decode()}")
-        for _ in range(2)
+        DocumentPage(lambda request: f"http://{request.fields[b'host'].decode()}") for _ in range(2)
     ]
     hosts = ("192.0.2.7:8000", "[2001:db8::7]", "", 250 * "a")
     for number, host in enumerate((*hosts, *(f"{number}.test" for number in range(20)))):
@@ -1158,5 +1157,5 @@ async def test_the_document_is_compressed_and_the_same_in_every_process_but_for_
         is_compressed = b"content-encoding: gzip" in response.headers
         assert is_compressed == (number < 8)  # a client that invents hosts costs no more time
         whole = gzip.decompress(response.body) if is_compressed else response.body
-        assert json.loads(whole) == document(f"http://{host}", OPERATIONS)
+        assert json.loads(whole) == document(f"http://{host}")
         assert not is_compressed or len(response.body) < len(whole) / 8

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from petstore.interface.openapi.document import document
-from petstore.interface.operations import OPERATIONS
 from support.programs import PACKAGES, node
 
 RULES = Path(__file__).parent / "linters"
@@ -25,7 +24,7 @@ FAULTY = {
 @pytest.fixture
 def documents(tmp_path: Path) -> Path:
     """The folder with the document, and with one that every linter complains about."""
-    described = document("https://petstore.test", OPERATIONS)
+    described = document("https://petstore.test")
     for name, content in (("petstore", described), ("faulty", FAULTY)):
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
     return tmp_path

@@ -118,7 +118,7 @@ async def test_failures_of_the_database_are_counted_and_refusals_are_not(databas
 
     async with open_store(database) as store:
         with registry_of_test() as registry:
-            measured = observed_store(store, [Metrics(registry, Settings())])
+            measured = observed_store(store, [Metrics(registry)])
             with pytest.raises(NotFound):
                 await measured.write(refused())
             away = database.with_suffix(".away")

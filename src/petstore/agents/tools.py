@@ -83,7 +83,7 @@ def input_schema(operation: Operation, items: str = "") -> dict[str, Any]:
 
 @cache
 def _document() -> dict[str, Any]:
-    return document("", OPERATIONS)
+    return document("")
 
 
 def _resolved(item: dict[str, Any]) -> dict[str, Any]:

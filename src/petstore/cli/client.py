@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import click
 from click.core import ParameterSource
 
-from petstore.cli.options import KEY, Command, database_option, read_secret, settings_options
+from petstore.cli.options import KEY, Command, read_secret, settings_options
 from petstore.cli.output import (
     counted,
     plain_failures,
@@ -106,8 +106,7 @@ def store_client_option(command: Command, *, creates: bool = False) -> Command:
     """
 
     @service_option
-    @database_option
-    @settings_options(environment="Without a key: the environment to work in.")
+    @settings_options("database", environment="Without a key: the environment to work in.")
     @click.pass_context
     @wraps(command)
     def run(

@@ -275,7 +275,7 @@ class OperationCommand(click.Command):
         if as_json:
             print_json({"id": ids[-1], done: True})
         else:
-            named = f"{self.operation.resource}".capitalize()
+            named = self.operation.parameters[0].removesuffix("Id").capitalize()
             click.echo(f"{named} {ids[-1]} {done}.", err=True)
 
     def _list(

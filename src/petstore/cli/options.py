@@ -175,24 +175,20 @@ class SecretOption(click.Option):
         return None if ctx.resilient_parsing else read_secret(self._variable)
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
-        source = ctx.get_parameter_source(str(self.name))
-        if source is ParameterSource.COMMANDLINE and not ctx.resilient_parsing:
-            self._warn_of_password(value)
-        return super().process_value(ctx, value)
-
-    @property
-    def source(self) -> str:
-        file = os.environ.get(file_variable(self._variable))
-        return f"file {file}" if file else "environment"
-
-    def _warn_of_password(self, value: str) -> None:
-        if masked(value) != value:
+        is_typed = ctx.get_parameter_source(str(self.name)) is ParameterSource.COMMANDLINE
+        if is_typed and not ctx.resilient_parsing and masked(value) != value:
             click.echo(
                 f"Warning: {self.opts[0]}: others on this machine can read a password on the"
                 " command line; put the value into a file and name that in"
                 f" {file_variable(self._variable)}",
                 err=True,
             )
+        return super().process_value(ctx, value)
+
+    @property
+    def source(self) -> str:
+        file = os.environ.get(file_variable(self._variable))
+        return f"file {file}" if file else "environment"
 
 
 def database_url(value: str) -> str:
@@ -201,20 +197,6 @@ def database_url(value: str) -> str:
     except SettingError as error:
         raise click.BadParameter(str(error).removeprefix("database: ")) from None
     return value
-
-
-database_option = click.option(
-    "--database",
-    cls=SecretOption,
-    envvar="PETSTORE_DATABASE",
-    type=database_url,
-    metavar="URL",
-    default=Settings.database,
-    show_default=True,
-    help=(
-        "The database: sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/name."
-    ),
-)
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -254,6 +236,8 @@ def settings_options(*names: str, **texts: str) -> Callable[[Command], Command]:
 
 def _setting_option(setting: Field[Any], hint: Any, text: str) -> Callable[[Command], Command]:
     multiple = get_origin(hint) is tuple
+    is_secret = setting.metadata["secret"]
+    secret: dict[str, Any] = {"cls": SecretOption, "metavar": "URL"} if is_secret else {}
     return click.option(
         f"--{setting.name.replace('_', '-')}",
         is_flag=hint is bool,
@@ -262,9 +246,9 @@ def _setting_option(setting: Field[Any], hint: Any, text: str) -> Callable[[Comm
         default=setting.default,
         show_default=setting.default not in ("", ()),
         multiple=multiple,
-        type=_type(hint, setting.metadata),
+        type=database_url if setting.name == "database" else _type(hint, setting.metadata),
         help=text,
-        **({"cls": SecretOption} if setting.metadata["secret"] else {}),
+        **secret,
     )
 
 
@@ -278,3 +262,6 @@ def _type(hint: Any, metadata: Mapping[str, Any]) -> click.ParamType[Any] | None
     if get_origin(hint) is Literal:
         return click.Choice(get_args(hint))
     return click.STRING
+
+
+database_option = settings_options("database")

@@ -138,17 +138,16 @@ def deliver(**options: Any) -> None:
     in its place if the service has --no-deliveries. On PostgreSQL, any number of them share the
     work.
     """
+    # Imported where they are used, so that `petstore --help` is instant.
+    from petstore.backends import migrate, require_store
+    from petstore.server.service import run_deliverer
+
     settings = Settings(**options)
     with plain_failures():
         settings.check()
         if settings.secret_path is None:
             msg = "secret-file: expected the secret file of the service"
             raise SettingError(msg)
-    # Imported where they are used, so that `petstore --help` is instant.
-    from petstore.backends import migrate, require_store
-    from petstore.server.service import run_deliverer
-
-    with plain_failures():
         require_store(settings.database)
         migrate(settings.database)
         run_deliverer(settings)

@@ -103,7 +103,7 @@ class Console:
         self._bodies = bodies
         self._origin = _origin_of(public_url) if public_url else b""
         self._sessions = Sessions(services)
-        self._templates = templates(services.time_zone)
+        self._templates = templates(services.settings.zone)
         self._routes = Routes(HOME, PAGES)
 
     async def __call__(self, exchange: Exchange, receive: Receive) -> Response:

@@ -284,7 +284,7 @@ class PageRequest(Struct):
 
     @property
     def time_zone(self) -> ZoneInfo:
-        return self.services.time_zone
+        return self.services.settings.zone
 
     @property
     def today(self) -> date:

@@ -63,7 +63,8 @@ class BodyReader:
 
     async def read(self, request: Request, receive: Receive, *, is_list: bool = False) -> bytes:
         if request.body != "none":  # of no content, curl and others say that it is a form
-            self._check_media_type(request)
+            taken = _PATCHES if request.method == "PATCH" else (_JSON,)
+            _require_media_type(request, taken, default=_JSON)
         largest = self._largest * (_LIST_FACTOR if is_list else 1)
         return await self.read_any(request, receive, largest)
 
@@ -102,12 +103,7 @@ class BodyReader:
         self, request: Request, receive: Receive, media_types: Sequence[str]
     ) -> FileBody:
         """Return a body that is a file of one of these media types; the caller closes it."""
-        given = request.fields.get(b"content-type", b"").partition(b";")[0].strip().lower()
-        media_type = given.decode("latin-1")
-        if media_type not in media_types:
-            msg = f"Content-Type: expected one of {', '.join(media_types)}"
-            raise UnsupportedMediaType(msg)
-        _refuse_encoding(request)
+        media_type = _require_media_type(request, [each.encode() for each in media_types])
         content = await self.read_file(request, receive, MAX_UPLOAD, MAX_UPLOAD / _SLOWEST_UPLOAD)
         return FileBody(content, media_type, await digest_of(content))
 
@@ -161,17 +157,6 @@ class BodyReader:
             self._deadlines.pop(task, None)
         request.body = "read"
 
-    def _check_media_type(self, request: Request) -> None:
-        fields = request.fields
-        media_type = fields.get(b"content-type", _JSON).partition(b";")[0].strip().lower()
-        if request.method == "PATCH" and media_type not in _PATCHES:
-            msg = f"Content-Type: expected application/json or {MERGE_PATCH}"
-            raise UnsupportedMediaType(msg, {"Accept-Patch": ACCEPT_PATCH})
-        if request.method != "PATCH" and media_type != _JSON:
-            msg = "Content-Type: expected application/json"
-            raise UnsupportedMediaType(msg)
-        _refuse_encoding(request)
-
 
 async def digest_of(file: BinaryIO) -> bytes:
     def compute() -> bytes:
@@ -184,10 +169,17 @@ async def digest_of(file: BinaryIO) -> bytes:
     return await asyncio.to_thread(compute)
 
 
-def _refuse_encoding(request: Request) -> None:
+def _require_media_type(request: Request, taken: Sequence[bytes], default: bytes = b"") -> str:
+    """Return the media type of a body that is one of those taken, and without a coding."""
+    given = request.fields.get(b"content-type", default).partition(b";")[0].strip().lower()
+    if given not in taken:
+        msg = f"Content-Type: expected {b' or '.join(taken).decode()}"
+        is_patch = request.method == "PATCH"
+        raise UnsupportedMediaType(msg, {"Accept-Patch": ACCEPT_PATCH} if is_patch else None)
     if b"content-encoding" in request.fields:
         msg = "Content-Encoding: expected none; send the body without encoding"
         raise UnsupportedMediaType(msg, {"Accept-Encoding": "identity"})
+    return given.decode("ascii")
 
 
 async def _receive(receive: Receive, take: Callable[[bytes], None], largest: int) -> None:

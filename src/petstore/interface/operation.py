@@ -7,7 +7,6 @@ from datetime import datetime
 from email.utils import format_datetime
 from functools import cached_property, lru_cache
 from typing import Any, BinaryIO, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_origin
-from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
@@ -30,8 +29,8 @@ from petstore.limits.decide import RateLimiter
 from petstore.orders.store import Reservations
 from petstore.people.model import Session
 from petstore.people.store import find_session, find_session_in_unit
+from petstore.settings import Settings
 from petstore.usage.counter import Counter, DeprecatedOperation
-from petstore.webhooks.model import Networks
 
 BASE = "/v1"
 _CREATED = 201
@@ -44,6 +43,7 @@ Method: TypeAlias = Literal["GET", "POST", "PATCH", "DELETE"]
 
 @dataclass(frozen=True)
 class Services:
+    settings: Settings
     store: Store
     limiter: RateLimiter
     admission: Admission
@@ -54,12 +54,7 @@ class Services:
     reservations: Reservations
     counter: Counter
     deprecated: Sequence[DeprecatedOperation]
-    reservation_minutes: int
-    currency: str
-    time_zone: ZoneInfo
-    strict_categories: bool
     webhook_secret: SecretFile
-    webhook_networks: Networks
 
 
 class Call(Struct, Generic[Body, Values], frozen=True):
@@ -97,14 +92,14 @@ class Context(Struct, frozen=True):
 
     @property
     def change(self) -> Change:
-        services = self.services
+        settings = self.services.settings
         return Change(
-            services.clock(),
+            self.services.clock(),
             self.author,
             self.conditions.check,
-            services.strict_categories,
-            services.reservation_minutes,
-            services.currency,
+            settings.strict_categories,
+            settings.reservation_minutes,
+            settings.currency,
             self.caller,
         )
 
@@ -270,15 +265,6 @@ class Operation:
         return tuple(re.findall(r"{(\w+)}", self.path))
 
     @cached_property
-    def parameter(self) -> str | None:
-        return self.parameters[0] if self.parameters else None
-
-    @cached_property
-    def resource(self) -> str | None:
-        """What ``parameter`` identifies, such as ``pet``."""
-        return None if self.parameter is None else self.parameter.removesuffix("Id")
-
-    @cached_property
     def is_list(self) -> bool:
         return get_origin(self.success.content) is list and self.query is not None
 
@@ -294,7 +280,7 @@ class Operation:
     @cached_property
     def is_conditional(self) -> bool:
         """Adding a resource to a list changes no version of it."""
-        return self.tagged if self.method == "GET" else self.parameter is not None
+        return self.tagged if self.method == "GET" else bool(self.parameters)
 
 
 class Target(Struct, frozen=True, gc=False):

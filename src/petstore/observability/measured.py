@@ -28,7 +28,7 @@ from petstore.observability.hooks import End
 from petstore.observability.metrics import METHODS, Sample, observe
 from petstore.observability.registry import Registry
 from petstore.periodic_tasks import PeriodicTask
-from petstore.settings import Settings, is_postgres
+from petstore.settings import is_postgres
 from petstore.webhooks.deliveries import Backlog, read_backlog
 from petstore.webhooks.model import DeliveryState
 from petstore.webhooks.store import active_webhooks
@@ -42,11 +42,10 @@ _FEED_LAG_SECONDS = 1
 
 
 class Metrics:
-    """Reports to ``registry`` what a worker with these ``settings`` does."""
+    """Reports to ``registry`` what a worker does."""
 
-    def __init__(self, registry: Registry, settings: Settings) -> None:
+    def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._settings = settings
         self._requests = registry.samples(metrics.REQUESTS)
         self._seconds = registry.samples(metrics.SECONDS)
 
@@ -74,10 +73,11 @@ class Metrics:
         return _StoreMetrics(registry)
 
     def running(self, services: Services) -> AbstractAsyncContextManager[None]:
-        registry, store, clock = self._registry, services.store, services.clock
+        registry, settings = self._registry, services.settings
+        store, clock = services.store, services.clock
         registry.report(metrics.LONG_POLLS, lambda: services.feed.waiting)
         report_limiter(registry, services.limiter)
-        report_backlog(registry, store, self._settings.environment, clock)
+        report_backlog(registry, store, settings.environment, clock)
         lag = 0.0  # of the oldest committed event that has no place yet: only on PostgreSQL
 
         async def measure_lag() -> None:
@@ -86,20 +86,18 @@ class Metrics:
             lag = 0 if recorded_at is None else max(0, clock() - recorded_at) / SECOND
 
         registry.report_shared(metrics.FEED_LAG, lambda: lag)
-        if is_postgres(self._settings.database):
+        if is_postgres(settings.database):
             task = PeriodicTask(measure_lag, _FEED_LAG_SECONDS, "lag of the feed not measured")
             registry.periodic_tasks.append(task)
         return registry.running()
 
 
 def report_limiter(registry: Registry, limiter: RateLimiter) -> None:
-    if isinstance(limiter, MemoryLimiter):
-        registry.report(metrics.BANS, lambda: limiter.bans)
-        return
-    shared = cast("RedisLimiter", limiter)
-    registry.report(metrics.BANS, lambda: shared.bans)
-    registry.report(metrics.FALLBACKS, lambda: shared.fallbacks)
-    registry.report(metrics.FALLBACK_WORKERS, lambda: int(shared.has_fallen_back))
+    known = cast("MemoryLimiter | RedisLimiter", limiter)
+    registry.report(metrics.BANS, lambda: known.bans)
+    if not isinstance(known, MemoryLimiter):
+        registry.report(metrics.FALLBACKS, lambda: known.fallbacks)
+        registry.report(metrics.FALLBACK_WORKERS, lambda: int(known.has_fallen_back))
 
 
 class _StoreMetrics:

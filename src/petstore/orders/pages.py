@@ -80,7 +80,7 @@ _DETAILS = ("buyer", "amount", "shipDate", "note")  # which every order has
 def order_form(request: PageRequest, order: Order | None = None) -> FieldSet:
     """Return what can be typed of an order: of a returned one its refund and reason, too."""
     zone = request.time_zone
-    currency = order.currency if order and order.currency else request.services.currency
+    currency = order.currency if order and order.currency else request.services.settings.currency
 
     def shown_date(order: Order) -> str:
         if order.ship_date is UNSET:
@@ -358,7 +358,7 @@ def _told(request: PageRequest, card: Card) -> Notice:
             back = f", and {money_in_words(order.refund, order.currency)} refunded"
         return Notice(f"Order {order.id} is returned{back}.{freed}")
     fields = {**order_form(request).texts(order), "once": Result(order).version}
-    if order.currency != request.services.currency:
+    if order.currency != request.services.settings.currency:
         fields["amount"] = ""
     undo = Undo(f"/pets/{order.pet_id}/reserve", fields, "Reserve again")
     return Notice(f"Order {order.id} is cancelled.{freed}", undo)

@@ -72,7 +72,7 @@ async def _tasks(request: PageRequest, orders: Sequence[Order]) -> list[Card]:
 
 
 async def _periods(request: PageRequest) -> list[_Takings]:
-    currency, today = request.services.currency, request.today
+    currency, today = request.services.settings.currency, request.today
     monday = today - today.weekday() * _ONE_DAY
     first, same_day = monday - 7 * _ONE_DAY, today - 7 * _ONE_DAY
     query = {"from": first, "to": today}

@@ -40,9 +40,9 @@ class GetSalesQuery(
 
 async def _get(context: Context, call: Call[None, GetSalesQuery]) -> Result[Sales]:
     query, services = call.query, context.services
-    zone = services.time_zone if query.time_zone is UNSET else zone_of(query.time_zone)
+    zone = services.settings.zone if query.time_zone is UNSET else zone_of(query.time_zone)
     days = day_range(query.first, query.last, zone, utc(services.clock()))
-    rows = await get_sales(context.services.store, days, query.by, services.currency)
+    rows = await get_sales(services.store, days, query.by, services.settings.currency)
     return Result(Sales(days.first, days.last, zone.key, query.by, rows))
 
 

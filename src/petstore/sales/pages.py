@@ -84,7 +84,7 @@ async def _sales(request: PageRequest, typed: Texts, *, by: str) -> Sales:
 
 
 async def _report(request: PageRequest, typed: Texts) -> dict[str, Any]:
-    currency = request.services.currency
+    currency = request.services.settings.currency
     days = await _sales(request, typed, by="day")
     categories = (await _sales(request, typed, by="category")).rows
     before = await _before(request, days)

@@ -17,7 +17,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         takes_both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
-        listener = socket.create_server(
+        return socket.create_server(
             address, family=family, backlog=_BACKLOG, dualstack_ipv6=takes_both
         )
     except OSError as error:
@@ -25,7 +25,6 @@ def listen(host: str, port: int) -> socket.socket:
         reason = error.strerror if is_of_name else os.strerror(error.errno or 0)
         msg = f"cannot listen on {host} port {port}: {reason}"
         raise OSError(msg) from None
-    return _prepared(listener)
 
 
 def inherited_listener() -> socket.socket | None:
@@ -46,17 +45,11 @@ def inherited_listener() -> socket.socket | None:
         listener.close()
         raise _not_listening()
     listener.set_inheritable(False)
-    return _prepared(listener)
+    return listener
 
 
 def _not_listening() -> OSError:
     return OSError("LISTEN_FDS: expected a listening TCP socket as file descriptor 3")
-
-
-def _prepared(listener: socket.socket) -> socket.socket:
-    # Accepted sockets inherit this: a response is sent at once.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listener
 
 
 def http_server(settings: Settings, listener: socket.socket, respond: Respond) -> HttpServer:

@@ -66,9 +66,7 @@ class Service:
         log = open_log(settings)
         if file:
             _warn_if_open_to_others(file)
-        works: list[Work] = [self._serve] * settings.workers
-        if settings.delivers:
-            works.append(self._deliver)
+        works: list[Work] = [self._work] * (settings.workers + settings.delivers)
         count, timeout = settings.workers, settings.shutdown_timeout
         try:
             return Supervisor(works, count, timeout, self.listener.close, self.url).run()
@@ -78,17 +76,13 @@ class Service:
                 checkpoint_and_remove_wal(file)
             log.close()
 
-    def _serve(self, worker_id: int, link: Link) -> None:
-        shared = self._shared_metrics(worker_id)
-        run = partial(serve, self.settings, self.listener, shared, leaves_waiting=self.is_inherited)
-        work(self.settings, link, run)
-
-    def _deliver(self, worker_id: int, link: Link) -> None:
-        shared = self._shared_metrics(worker_id)
-        work(self.settings, link, partial(deliver, self.settings, shared))
-
-    def _shared_metrics(self, worker_id: int) -> SharedMetrics | None:
-        return self.shared_metrics and self.shared_metrics._replace(worker_id=worker_id)
+    def _work(self, worker_id: int, link: Link) -> None:
+        settings = self.settings
+        shared = self.shared_metrics and self.shared_metrics._replace(worker_id=worker_id)
+        run: Run = partial(deliver, settings, shared)
+        if worker_id < settings.workers:
+            run = partial(serve, settings, self.listener, shared, leaves_waiting=self.is_inherited)
+        work(settings, link, run)
 
 
 @contextmanager
@@ -214,7 +208,7 @@ async def deliver(
     room_for(_DELIVERY_CONNECTIONS)
     secret, on_postgres = secret_file_of(settings), is_postgres(settings.database)
     registry: Registry | None = shared_metrics and create_registry(shared_metrics, serves=False)
-    store = database_of(settings, [] if registry is None else [Metrics(registry, settings)])
+    store = database_of(settings, [] if registry is None else [Metrics(registry)])
     note_attempt: NoteAttempt = lambda _state, _seconds: None  # noqa: E731 - nothing is observed
     if registry is not None:
         note_attempt = report_attempts(registry)

@@ -87,7 +87,7 @@ async def _list(context: Context, call: Call[None, ListWebhooksQuery]) -> Result
 
 async def _create(context: Context, call: Call[WebhookCreate, None]) -> Result[WebhookWithSecret]:
     new, services = call.body, context.services
-    check_url(new.url, services.webhook_networks)
+    check_url(new.url, services.settings.webhook_networks)
     _check_types(new.types, context.caller)
     # Where there are webhooks but no file, it is lost: a new one would silently end their secrets.
     if not await has_webhooks(services.store):
@@ -105,7 +105,7 @@ async def _get(context: Context, call: Call[None, None]) -> Result[Webhook]:
 async def _update(context: Context, call: Call[WebhookPatch, None]) -> Result[Webhook]:
     patch = call.body
     if patch.url is not UNSET:
-        check_url(patch.url, context.services.webhook_networks)
+        check_url(patch.url, context.services.settings.webhook_networks)
     if patch.types is not UNSET:
         _check_types(patch.types, context.caller)
     return await change(context, change_webhook(context.change, call.path_id, patch))

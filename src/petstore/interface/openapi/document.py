@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document, built from the table of operations, and the page that serves it."""
 
 import gzip
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property, partial
 
 from msgspec.structs import replace
@@ -30,6 +30,7 @@ from petstore.interface.openapi.schemas import (
     schema_of,
 )
 from petstore.interface.operation import BASE, Operation
+from petstore.interface.operations import OPERATIONS
 from petstore.interface.pages import PageQuery
 from petstore.keys.model import PREFIXES, Environment
 
@@ -70,21 +71,18 @@ _OPTIONAL_BODY = "Optional: without a body every member has its default. `null` 
 
 
 def document(
-    origin: str,
-    operations: Sequence[Operation],
-    environment: Environment = "production",
-    other_origin: str = "",
+    origin: str, environment: Environment = "production", other_origin: str = ""
 ) -> Schema:
     """Return the document of a service; ``other_origin`` is the other environment's."""
     environments = [environment, *(each for each in PREFIXES if each != environment)]
     origins = [origin, other_origin] if other_origin else [origin]
     shared: dict[str, Schema] = {}
-    possible = {error.code: error for each in operations for error in possible_errors(each)}
+    possible = {error.code: error for each in OPERATIONS for error in possible_errors(each)}
     paths: dict[str, Schema] = {}
-    for operation in operations:
-        described = _operation(operation, operations, shared)
+    for operation in OPERATIONS:
+        described = _operation(operation, shared)
         paths.setdefault(operation.path, {})[operation.method.lower()] = described
-    schemas = component_schemas(operations)
+    schemas = component_schemas()
     docs = f"{origin}/docs/"
     return {
         "openapi": "3.1.0",
@@ -118,9 +116,7 @@ def document(
     }
 
 
-def _operation(
-    operation: Operation, operations: Sequence[Operation], shared: dict[str, Schema]
-) -> Schema:
+def _operation(operation: Operation, shared: dict[str, Schema]) -> Schema:
     scope = f"\n\nNeeds the scope `{operation.scope}`." if operation.scope else ""
     described: Schema = {
         "operationId": operation.id,
@@ -129,7 +125,7 @@ def _operation(
         "description": operation.description + scope,
         "security": [{"bearer": [operation.scope] if operation.scope else []}],
         "parameters": _parameters(operation),
-        "responses": responses_of(operation, operations, shared),
+        "responses": responses_of(operation, shared),
     }
     if operation.body is not None:
         example = operation.body_example
@@ -203,12 +199,11 @@ class DocumentPage:
 
     def __init__(
         self,
-        operations: Sequence[Operation],
         root: Callable[[Request], str],
         environment: Environment = "production",
         other_origin: str = "",
     ) -> None:
-        self._document = partial(document, _PLACEHOLDER, operations, environment, other_origin)
+        self._document = partial(document, _PLACEHOLDER, environment, other_origin)
         self._root = root
         self._compressed: dict[bytes, bytes] = {}
 

@@ -17,6 +17,7 @@ from petstore.interface.openapi.schemas import (
     schema_of,
 )
 from petstore.interface.operation import Operation
+from petstore.interface.operations import OPERATIONS
 
 _NUMBER = {"type": "integer", "format": "int64", "minimum": 0}
 _SHOP = "https://api.example.com"
@@ -117,7 +118,7 @@ def possible_errors(operation: Operation) -> list[type[PetstoreError]]:
         (operation.scope is not None, (errors.MissingScope,)),
         (operation.body is not None, _OF_BODIES),
         (operation.query is not None, (errors.InvalidParameter, errors.UriTooLong)),
-        (operation.parameter is not None, (errors.NotFound,)),
+        (bool(operation.parameters), (errors.NotFound,)),
         (operation.deprecation is not None, (errors.Gone,)),
         (operation.method == "POST", _OF_POSTS),
         (operation.method in {"PATCH", "DELETE"}, (errors.PreconditionFailed,)),
@@ -130,11 +131,9 @@ def cause_of(error: type[PetstoreError]) -> str:
     return (getdoc(error) or "").partition("\n")[0].replace("``", "`")
 
 
-def responses_of(
-    operation: Operation, operations: Sequence[Operation], shared: dict[str, Schema]
-) -> dict[str, Schema]:
+def responses_of(operation: Operation, shared: dict[str, Schema]) -> dict[str, Schema]:
     """All but the success refer to what is in ``shared``, to which new ones are added."""
-    responses = {str(operation.success.status): _success(operation, operations)}
+    responses = {str(operation.success.status): _success(operation)}
     for status, response in _others(operation):
         name = next((name for name, known in shared.items() if known == response), None)
         if name is None:
@@ -146,7 +145,7 @@ def responses_of(
     return responses
 
 
-def _success(operation: Operation, operations: Sequence[Operation]) -> Schema:
+def _success(operation: Operation) -> Schema:
     success = operation.success
     taken = () if operation.query is None else operation.query.__struct_fields__
     is_one = success.status == HTTPStatus.CREATED and not operation.is_batch
@@ -164,9 +163,10 @@ def _success(operation: Operation, operations: Sequence[Operation]) -> Schema:
     elif success.example is not None:
         response["content"] = file_content([success.media_type], success.example)
     if is_one:  # links to the operations on what was created, but for those on its parts
+        its_id = "$response.body#/id"
         response["links"] = {
-            each.id: {"operationId": each.id, "parameters": {each.parameter: "$response.body#/id"}}
-            for each in operations
+            each.id: {"operationId": each.id, "parameters": dict.fromkeys(each.parameters, its_id)}
+            for each in OPERATIONS
             if each.path.startswith(f"{operation.path}/{{") and len(each.parameters) == 1
         }
     return response

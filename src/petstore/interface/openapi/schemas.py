@@ -13,7 +13,7 @@ from petstore.events.model import EVENT_TYPES
 from petstore.imports.columns import Meaning
 from petstore.imports.model import ImportState
 from petstore.interface.messages import encode_json
-from petstore.interface.operation import Operation
+from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import Environment, KeyNoticeData, KeyState, Role, Scope
 from petstore.orders.model import OrderStatus
 from petstore.people.model import PersonState
@@ -71,9 +71,9 @@ class Error(msgspec.Struct, frozen=True):
     status: Annotated[int, msgspec.Meta(ge=400, le=599, description="The HTTP status code.")]
 
 
-def component_schemas(operations: Sequence[Operation]) -> dict[str, Schema]:
-    bodies = [each.body for each in operations if each.body and not each.media_types]
-    contents = [each.success.content for each in operations if each.success.content is not None]
+def component_schemas() -> dict[str, Schema]:
+    bodies = [each.body for each in OPERATIONS if each.body and not each.media_types]
+    contents = [each.success.content for each in OPERATIONS if each.success.content is not None]
     kinds = [*bodies, *contents, KeyNoticeData, Error]
     _, found = msgspec.json.schema_components(kinds, ref_template=_REF)
     of_requests = {body.__name__ for body in bodies}
