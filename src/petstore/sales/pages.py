@@ -56,7 +56,9 @@ async def _download(request: PageRequest) -> Response:
     delimiter = delimiter_of(request.form)
     columns = ("categoryId", by) if by == "category" else (by,)
     write = csv_writer(file, (*columns, *_COLUMNS), spreadsheet_safe=True, delimiter=delimiter)
-    for row in _by_month(sales.rows, request.services.currency) if by == "month" else sales.rows:
+    for row in (
+        _by_month(sales.rows, request.services.settings.currency) if by == "month" else sales.rows
+    ):
         write(
             {
                 "day": row.day,
