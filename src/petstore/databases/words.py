@@ -89,13 +89,22 @@ class WordIndex(NamedTuple, Generic[S]):
 
     async def update(self, store: Store) -> None:
         """Index the items whose text is new, many at a time."""
-        indexed = _CHUNK
-        # If fewer, that was all, or others change or index them just now.
-        while indexed == _CHUNK and (rows := await store.read(self._select(_PENDING, 0, _CHUNK))):
+        last, indexed = 0, 1
+        # If none are indexed, others change or index them just now.
+        while indexed and (rows := await store.read(self._select(_PENDING, last, _CHUNK))):
             texts = {row[0]: self.text_of(self.mapping.read(row)) for row in rows}
             known = await terms_of_each(texts.values())
             indexed = await store.write(self.index_items([*texts], known))
+            last = rows[-1][0]
             await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def waiting(self, store: Reader) -> list[str]:
+        """Return the texts that are not yet indexed."""
+        texts, last = list[str](), 0
+        while rows := await store.read(self._select(_PENDING, last, _CHUNK)):
+            texts += [self.text_of(self.mapping.read(row)) for row in rows]
+            last = rows[-1][0]
+        return texts
 
     async def search(
         self,
