@@ -15,7 +15,8 @@ from petstore.databases.contract import Statement, Unit
 from petstore.databases.postgres import PostgresStore
 from petstore.errors import Conflict, Unavailable
 from petstore.pets.model import NewPet
-from support.changes import create_pet
+from petstore.pets.store import PETS_BY_WORD
+from support.changes import create_pet, create_pets
 from support.pooler import pooler
 from support.postgres import PostgresServer, database_name, postgres_server, stopped
 from support.redis_server import RedisServer
@@ -216,6 +217,19 @@ async def test_what_takes_too_long_or_waits_for_a_lock_or_a_connection_is_refuse
         assert await outcomes_of_many(store) == {Unavailable}
     await store.write(create_pet(BELLA))
     assert await count_pets(store) == 2
+
+
+async def test_a_locked_pet_delays_the_index_of_no_other(
+    store: PostgresStore, postgres: PostgresServer, postgres_url: str
+) -> None:
+    await store.write(create_pets([BELLA] * 300))
+    with postgres.transaction(
+        database_name(postgres_url), "SELECT id FROM pets WHERE id <= 10 FOR UPDATE"
+    ):
+        await PETS_BY_WORD.update(store)
+        assert len(await PETS_BY_WORD.waiting(store)) == 10
+    await PETS_BY_WORD.update(store)
+    assert await PETS_BY_WORD.waiting(store) == []
 
 
 async def test_a_cancelled_change_is_not_made_and_blocks_no_other(

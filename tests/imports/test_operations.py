@@ -16,6 +16,7 @@ from petstore.clock import DAY, SECOND
 from petstore.databases.contract import Statement
 from petstore.databases.schema import prune_all
 from petstore.imports.model import MAX_UNFINISHED
+from petstore.pets.store import PETS_BY_WORD
 from support.cases import case
 from support.changes import create_category, without_event
 from support.error_body import assert_error
@@ -106,6 +107,15 @@ async def test_a_file_is_read_and_nothing_is_added(clerk: Clerk) -> None:
         "statuses": [{"text": "lost", "rows": 1}, {"text": "adopted", "rows": 1, "means": "sold"}],
     }
     assert await clerk.pets() == []
+
+
+async def test_pets_that_are_here_already_are_counted_at_once(clerk: Clerk) -> None:
+    added = await clerk.sent("name,category\nBella,Dogs\nRex,Dogs\n")
+    await clerk.step(added["id"])
+    for changed in ("not yet indexed", "indexed"):
+        found = await clerk.sent(f"name,category\nBELLA,Dogs\nMia,Cats\n{changed},Cats\n")
+        assert found["preview"]["alreadyHere"] == 1
+        await PETS_BY_WORD.update(clerk.service.store)
 
 
 @pytest.mark.each_database

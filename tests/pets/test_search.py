@@ -131,6 +131,17 @@ async def test_a_page_reads_a_bounded_number_of_pets(store: Store) -> None:
     assert await walk(store, "bel nobody") == [[]]
 
 
+async def test_a_page_compares_few_pets_that_cost_much_and_reads_them_at_once(store: Store) -> None:
+    pets = [NewPet(name, 1) for name in ["Rex"] * 300 + ["\ufdfa" * 255] * 300]
+    last = (await store.write(create_pets([*pets, NewPet("Bella", 1)])))[-1]
+    reader = CountingReader(store)
+    page = await search_pets(reader, "bella", PetFilter(), None, 1)
+    assert page.next_after is not None
+    assert page.next_after < 450
+    assert reader.statements == 3
+    assert (await found(store, "bella", limit=1)) == [last.id]
+
+
 @pytest.mark.each_database
 async def test_searches_find_what_they_should_after_any_change(store: Store) -> None:
     draw, pets = random.Random(1), dict[int, Pet]()  # noqa: S311

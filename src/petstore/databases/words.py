@@ -38,11 +38,12 @@ from petstore.time_slices import TimeSlices
 S = TypeVar("S", bound=Struct)
 
 MAX_SCANNED = 2_000
-"""The most items that one page of a search looks at."""
+"""The most items that one page of a search looks at. A long text that is not ASCII counts more."""
 
 _PENDING = ""  # no beginning of a word
 _PAUSE_SECONDS = 0.01
 _CHUNK = 200
+_FOLDED_AT_ONCE = 20  # characters, in the time in which a row is read
 # A statement of so many takes some milliseconds, in which nothing else runs.
 _AT_ONCE = 1_000
 
@@ -88,13 +89,22 @@ class WordIndex(NamedTuple, Generic[S]):
 
     async def update(self, store: Store) -> None:
         """Index the items whose text is new, many at a time."""
-        indexed = _CHUNK
-        # If fewer, that was all, or others change or index them just now.
-        while indexed == _CHUNK and (rows := await store.read(self._select(_PENDING, 0, _CHUNK))):
+        last, indexed = 0, 1
+        # If none are indexed, others change or index them just now.
+        while indexed and (rows := await store.read(self._select(_PENDING, last, _CHUNK))):
             texts = {row[0]: self.text_of(self.mapping.read(row)) for row in rows}
             known = await terms_of_each(texts.values())
             indexed = await store.write(self.index_items([*texts], known))
+            last = rows[-1][0]
             await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def waiting(self, store: Reader) -> list[str]:
+        """Return the texts that are not yet indexed."""
+        texts, last = list[str](), 0
+        while rows := await store.read(self._select(_PENDING, last, _CHUNK)):
+            texts += [self.text_of(self.mapping.read(row)) for row in rows]
+            last = rows[-1][0]
+        return texts
 
     async def search(
         self,
@@ -113,21 +123,25 @@ class WordIndex(NamedTuple, Generic[S]):
         is_exact = admits is None and typed == terms
         size, last = limit + 1 if is_exact else _CHUNK, after or 0
         term = terms[0] if len(terms) == 1 else await self._rarest(store, terms, last)
-        items, slices = list[S](), TimeSlices()
+        items, slices, left = list[S](), TimeSlices(), MAX_SCANNED
         await slices.begin()
-        for _ in range(-(-MAX_SCANNED // size)):
+        while True:
             rows = await store.read(self._select(term, last, size))
             for row in rows:
                 item = self.mapping.read(row)
-                if (admits is None or admits(item)) and finds(typed, words_of(self.text_of(item))):
+                name = self.text_of(item)
+                if (admits is None or admits(item)) and finds(typed, words_of(name)):
                     if len(items) == limit:
                         return Page(items, last)
                     items.append(item)
                 last = row[0]
+                left -= 1 if name.isascii() else 1 + len(name) // _FOLDED_AT_ONCE
+                if left <= 0:
+                    return Page(items, last)
                 await slices.rest()
             if len(rows) < size:
                 return Page(items, None)
-        return Page(items, last)
+            size = _CHUNK  # else a page of few would run hundreds of statements
 
     def index_items(self, ids: Sequence[int], known: Mapping[str, Sequence[str]]) -> Unit[int]:
         waiting = f"SELECT item_id FROM {self.table} WHERE term = '{_PENDING}'"  # noqa: S608

@@ -35,8 +35,9 @@ _LETTERS = str.maketrans(
         "\N{LATIN SMALL LIGATURE OE}": "oe",
     }
 )
-# A ligature may decompose into 18 characters, and a name has hundreds.
 _REMEMBERED = 4096
+# A ligature may decompose into 18 characters, and a name has hundreds. A letter has 3 at most.
+_MAX_DECOMPOSED = 1_000
 _VARIATIONS = range(0xFE00, 0xFE10)
 # Thai, Lao; Myanmar; Khmer; kana, bopomofo and Han: they have no spaces between words.
 _WITHOUT_SPACES = re.compile(
@@ -139,7 +140,7 @@ def _divided(chunk: str) -> tuple[str, list[int]]:
 
 def _unmarked(text: str) -> str:
     """Return a text decomposed, without marks and without what is not seen."""
-    return "".join(filter(_is_kept, normalize("NFKD", text)))
+    return "".join(filter(_is_kept, normalize("NFKD", text)[:_MAX_DECOMPOSED]))
 
 
 @lru_cache(_REMEMBERED)

@@ -142,7 +142,6 @@ async def _store_file(context: Context, file: FileBody, name: str) -> StoredImpo
         if start == head.rows:
             msg = "The file has no row for a pet."
             raise InvalidBody(msg)
-        await PETS_BY_WORD.update(services.store)  # a preview counts the names that are here
         preview = await preview_of(services.store, in_order(_lines(table)), settings)
         new = StoredImport(
             *(0, context.caller.id, name, settings, preview),
@@ -168,7 +167,6 @@ async def _update(context: Context, call: Call[ImportPatch, None]) -> Result[Imp
             raise unknown_category(number, field)
     first = await read_batch(store, present.id)
     settings = patched(present.settings, patch, first)
-    await PETS_BY_WORD.update(store)  # a preview counts the names that are here
     preview = await preview_of(store, read_batches(store, present.id), settings)
     start, now = len(first) - len(rows_below(first, settings)), context.services.clock()
     check = context.conditions.check
@@ -470,6 +468,11 @@ async def preview_of(reader: Reader, batches: Batches, settings: ImportSettings)
     added = refused = already_here = without_category = 0
     # The words of rows, by their keys.
     categories, statuses = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    # Read first: what is indexed meanwhile is found below.
+    waiting = set[str]()
+    for name in await PETS_BY_WORD.waiting(reader):
+        await slices.rest()
+        waiting.add(whole_term(name))
     async for batch, _ in batches:
         rows = cells_of(rows_below(batch, settings), settings)
         known = await find_categories(reader, rows)
@@ -488,7 +491,7 @@ async def preview_of(reader: Reader, batches: Batches, settings: ImportSettings)
             key = word_key(row.status)
             if key not in ("", *STATUSES):
                 statuses[key].append(row.status)
-        here = await names_here(reader, {*names})
+        here = waiting | await names_here(reader, {*names})
         already_here += sum(name in here for name in names)
         added, refused = added + len(names), refused + len(rows) - len(names)
     mapped = settings.category_ids({})
