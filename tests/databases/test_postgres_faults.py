@@ -227,9 +227,10 @@ async def test_a_locked_pet_delays_the_index_of_no_other(
         database_name(postgres_url), "SELECT id FROM pets WHERE id <= 10 FOR UPDATE"
     ):
         await PETS_BY_WORD.update(store)
-        assert len(await PETS_BY_WORD.waiting(store)) == 10
+        (waiting,) = [texts async for texts in PETS_BY_WORD.waiting(store)]
+        assert [*waiting] == [*range(1, 11)]
     await PETS_BY_WORD.update(store)
-    assert await PETS_BY_WORD.waiting(store) == []
+    assert [texts async for texts in PETS_BY_WORD.waiting(store)] == []
 
 
 async def test_a_cancelled_change_is_not_made_and_blocks_no_other(

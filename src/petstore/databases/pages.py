@@ -84,20 +84,13 @@ async def read_page(
 
 
 async def read_count(
-    reader: Reader,
-    name: str,
-    select: str,
-    filters: Mapping[str, Filter],
-    after: int | None,
-    limit: int,
+    reader: Reader, name: str, select: str, filters: Mapping[str, Filter], limit: int
 ) -> int:
     """Return how many items ``read_page`` would return; ``select`` selects the id alone."""
     kinds, parameters, column, below = _bound(filters)
-    if after is not None:
-        parameters.append(after)
     if below is not None:
         parameters += [below.end, below.value]
-    page = _page_sql(select, kinds, has_start=after is not None, below=column)
+    page = _page_sql(select, kinds, has_start=False, below=column)
     sql = f"SELECT count(*) FROM ({page}) AS page"  # noqa: S608 - only names
     return int((await reader.read(Statement(sql, (*parameters, limit), name=name)))[0][0])
 

@@ -9,7 +9,7 @@ second many are indexed at once. A search compares the names of those that still
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
@@ -89,22 +89,18 @@ class WordIndex(NamedTuple, Generic[S]):
 
     async def update(self, store: Store) -> None:
         """Index the items whose text is new, many at a time."""
-        last, indexed = 0, 1
-        # If none are indexed, others change or index them just now.
-        while indexed and (rows := await store.read(self._select(_PENDING, last, _CHUNK))):
-            texts = {row[0]: self.text_of(self.mapping.read(row)) for row in rows}
+        async for texts in self.waiting(store):
             known = await terms_of_each(texts.values())
-            indexed = await store.write(self.index_items([*texts], known))
-            last = rows[-1][0]
+            if not await store.write(self.index_items([*texts], known)):
+                break  # others change or index them just now
             await asyncio.sleep(_PAUSE_SECONDS)
 
-    async def waiting(self, store: Reader) -> list[str]:
-        """Return the texts that are not yet indexed."""
-        texts, last = list[str](), 0
+    async def waiting(self, store: Reader) -> AsyncIterator[dict[int, str]]:
+        """Yield the texts that are not yet indexed, by the ids of their items."""
+        last = 0
         while rows := await store.read(self._select(_PENDING, last, _CHUNK)):
-            texts += [self.text_of(self.mapping.read(row)) for row in rows]
+            yield {row[0]: self.text_of(self.mapping.read(row)) for row in rows}
             last = rows[-1][0]
-        return texts
 
     async def search(
         self,

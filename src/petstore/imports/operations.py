@@ -470,9 +470,9 @@ async def preview_of(reader: Reader, batches: Batches, settings: ImportSettings)
     categories, statuses = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     # Read first: what is indexed meanwhile is found below.
     waiting = set[str]()
-    for name in await PETS_BY_WORD.waiting(reader):
+    async for texts in PETS_BY_WORD.waiting(reader):
+        waiting |= {whole_term(name) for name in texts.values()}
         await slices.rest()
-        waiting.add(whole_term(name))
     async for batch, _ in batches:
         rows = cells_of(rows_below(batch, settings), settings)
         known = await find_categories(reader, rows)

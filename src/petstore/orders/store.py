@@ -121,7 +121,7 @@ async def list_delivered(
 
 async def count_orders(store: Reader, wanted: OrderFilter, limit: int) -> int:
     filters = await _filters(store, wanted)
-    return await read_count(store, "count_orders", "SELECT id FROM orders", filters, None, limit)
+    return await read_count(store, "count_orders", "SELECT id FROM orders", filters, limit)
 
 
 async def _filters(store: Reader, wanted: OrderFilter) -> dict[str, Filter]:

@@ -92,7 +92,7 @@ async def search_pets(
 
 async def count_pets(store: Reader, wanted: PetFilter, limit: int) -> int:
     filters = _filters(wanted)
-    return await read_count(store, "count_pets", "SELECT id FROM pets", filters, None, limit)
+    return await read_count(store, "count_pets", "SELECT id FROM pets", filters, limit)
 
 
 async def get_pet(store: Reader, pet_id: int) -> Pet:
