@@ -133,8 +133,11 @@ class Caller(KeyFields[Milliseconds], frozen=True, kw_only=True, dict=True):
     @cached_property
     def limits(self) -> Limits:
         """Its plan's, or its own on Enterprise."""
-        granted = PLANS[self.plan]
-        return Limits(self.per_minute or granted.per_minute, self.per_day or granted.per_day)
+        minute, day = PLANS[self.plan]
+        return Limits(
+            minute if self.per_minute is None else self.per_minute,
+            day if self.per_day is None else self.per_day,
+        )
 
     @cached_property
     def networks(self) -> tuple[Network, ...]:
