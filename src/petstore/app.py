@@ -79,13 +79,7 @@ def create_app(
             [observer.requested for observer in observers],
             [*(observer.responded for observer in observers), log.add],
         ),
-        lifespan=partial(
-            _running,
-            services,
-            log,
-            observers,
-            periodic_tasks_of(services, bodies),
-        ),
+        lifespan=partial(_running, services, log, observers, periodic_tasks_of(services, bodies)),
         on_retire=health.shut_down,
     )
 
