@@ -146,11 +146,8 @@ def import_by(trial: Trial, deployment: Deployment, way: _Way) -> None:
     importer = way.importer(deployment, file)
     _disturb(trial, deployment, importer, moments)
     times = Counter(pet.tag for pet in deployment.rows().pets if pet.tag.startswith(way.name))
-    wrong = {name: times[name] for name in {*names, *times} if times[name] != 1}
-    trial.expect(
-        not wrong,
-        f"{way.name}: {len(wrong)} rows are not there once, such as {[*wrong.items()][:5]}",
-    )
+    wrong = [(name, times[name]) for name in {*names, *times} if times[name] != 1]
+    trial.expect(not wrong, f"{way.name}: {len(wrong)} rows not there once, such as {wrong[:5]}")
     trial.count("rows imported", len(times))
     trial.count(f"imports {way.name}")
     undoing: Importer = _command(deployment, file, "imports", "undo", "1")
