@@ -68,7 +68,7 @@ class WordIndex(NamedTuple, Generic[S]):
 
     def replace(self, item_id: int, before: str, after: str) -> Unit[None]:
         """Index another text of an item; "" has no words."""
-        new = [*terms_of(after), _PENDING] if after else []
+        new = {*terms_of(after), _PENDING} if after else set()
         old = [*terms_of(before), _PENDING] if before else []
         if gone := [term for term in old if term not in new]:
             yield Statement(

@@ -17,13 +17,17 @@ class CursorForm(NamedTuple, Generic[P]):
     ``pattern`` is the regular expression of a whole cursor, and ``max_length`` of the longest.
     """
 
-    pattern: str
+    regex: re.Pattern[str]
     max_length: int
     encode: Callable[[P], str]
     position_in: Callable[[str], P]
 
+    @property
+    def pattern(self) -> str:
+        return self.regex.pattern
+
     def decode(self, cursor: str) -> P:
-        if not re.fullmatch(self.pattern, cursor):
+        if not self.regex.fullmatch(cursor):
             msg = "not a cursor"
             raise ValueError(msg)
         return self.position_in(cursor)
@@ -50,11 +54,11 @@ def _decode_id(cursor: str) -> int:
 _ID = "[A-Za-z0-9_-]{10}[AEIMQUYcgkosw048]"
 _ID_LENGTH = 11
 
-BY_ID = CursorForm(_ID, _ID_LENGTH, _encode_id, _decode_id)
+BY_ID = CursorForm(re.compile(_ID), _ID_LENGTH, _encode_id, _decode_id)
 """The id of the last item (an int64), in a list by ascending id."""
 
 NEWEST_FIRST = CursorForm(
-    f"-{_ID}",
+    re.compile(f"-{_ID}"),
     1 + _ID_LENGTH,
     lambda last_id: f"-{_encode_id(last_id)}",
     lambda cursor: _decode_id(cursor[1:]),
@@ -62,7 +66,7 @@ NEWEST_FIRST = CursorForm(
 """The id of the last item, in a list that shows new ones first."""
 
 BY_DELIVERY = CursorForm(
-    f"~{_ID}{_ID}",
+    re.compile(f"~{_ID}{_ID}"),
     1 + 2 * _ID_LENGTH,
     lambda last: f"~{_encode_id(last[0])}{_encode_id(last[1])}",
     lambda cursor: (_decode_id(cursor[1:12]), _decode_id(cursor[12:])),

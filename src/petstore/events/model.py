@@ -1,5 +1,6 @@
 """Events: what changed in the store, and what concerns a key."""
 
+import re
 from collections.abc import Mapping
 from random import getrandbits
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args
@@ -178,7 +179,7 @@ def _decode_position(cursor: str) -> Position:
 
 
 IN_FEED = CursorForm(
-    "[A-Za-z0-9_-]{16}",
+    re.compile("[A-Za-z0-9_-]{16}"),
     16,
     lambda position: base64_text(position.sequence.to_bytes(8) + position.mark),
     _decode_position,

@@ -236,9 +236,11 @@ async def _paid(context: Context, rows: int, *, is_first: bool) -> int:
     caller, limiter = context.caller, context.services.limiter
     if caller.kind != "key" or rows <= is_first:
         return rows
-    cost = min(rows - is_first, (await limiter.look(caller)).day.remaining)
-    if cost and (await limiter.charge(caller, cost)).verdict != "admitted":
-        cost = 0
+    cost = rows - is_first
+    if (await limiter.charge(caller, cost)).verdict != "admitted":
+        cost = min(cost, (await limiter.look(caller)).day.remaining)
+        if cost and (await limiter.charge(caller, cost)).verdict != "admitted":
+            cost = 0
     return cost + is_first
 
 
