@@ -17,11 +17,11 @@ class Table(NamedTuple):
     """A table, and the columns of its primary key.
 
     Rows are deleted once their ``time`` is longer ago than ``kept_for``, which may be the name of a
-    setting; 0 is forever. The column ``time`` counts ``time_unit`` since the epoch, and has an
-    index. Rows ``in_order`` of the key need none: they are deleted without gaps, but for the
-    newest. If that is about rows that fulfil a condition ``only``, the table ``start`` says from
-    which row on all are kept. A unit of work deletes ``at_once`` rows. A table may have the ids of
-    another one, and then gives none itself.
+    setting, and than ``at_least``; 0 is forever. The column ``time`` counts ``time_unit`` since the
+    epoch, and has an index. Rows ``in_order`` of the key need none: they are deleted without gaps,
+    but for the newest. If that is about rows that fulfil a condition ``only``, the table ``start``
+    says from which row on all are kept. A unit of work deletes ``at_once`` rows. A table may have
+    the ids of another one, and then gives none itself.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Table(NamedTuple):
     at_once: int = 500
     is_copied: bool = True
     ids_of: str = ""
+    at_least: Milliseconds = 0
 
 
 TABLES = (
@@ -84,7 +85,7 @@ SQLite has no ``events_outbox``.
 
 TABLES_BY_NAME = {table.name: table for table in TABLES}
 
-ADMIN_EVENTS = TABLES_BY_NAME["events"]._replace(only="key_id < 0", start="")
+ADMIN_EVENTS = TABLES_BY_NAME["events"]._replace(at_least=HISTORY_KEPT, only="key_id < 0", start="")
 """The events of administrators, which are kept for two years or, if longer, like others."""
 
 _PAUSE_SECONDS = 0.05
@@ -100,8 +101,7 @@ async def prune_all(store: Store, clock: Clock, event_days: int) -> None:
 
     for table in (*TABLES, ADMIN_EVENTS):
         time = event_days * DAY if table.kept_for == "event_days" else table.kept_for
-        if table is ADMIN_EVENTS:
-            time = max(time, HISTORY_KEPT)
+        time = max(time, table.at_least)
         if time == 0:
             continue
         while await store.write(prune(table, clock() - time)):  # noqa: ASYNC110 - waits for nothing
