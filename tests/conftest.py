@@ -164,7 +164,7 @@ async def staff(service: Service) -> Visitor:
 
 @pytest.fixture
 async def other(service: Service) -> Visitor:
-    """Somebody else who works in the shop."""
+    """A second person of the shop."""
     return await signed_in(service)
 
 

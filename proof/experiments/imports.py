@@ -78,7 +78,7 @@ class Person:
         return self._is_done
 
     def undone(self) -> "Person":
-        """Send the form that undoes the import from now on: nobody else may."""
+        """Send the form that undoes the import from now on: only its owner may."""
         self._action, self._is_done = "undo", False
         return self
 

@@ -65,9 +65,7 @@ def create_app(
                 "/healthz": health.live,
                 "/readyz": health.ready,
                 f"{BASE}/openapi.json": DocumentPage(
-                    addresses.root,
-                    settings.environment,
-                    settings.other_environment_url.rstrip("/"),
+                    addresses.root, settings.environment, settings.other_environment_url.rstrip("/")
                 ),
             },
             docs.missing,

@@ -91,13 +91,7 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
         return deleted_page(request, history, gone, _FORM)
     now = _FORM.texts(found.value)
     form = _FORM.shown(now, found.version, request.form, error)
-    return request.page(
-        "category.html",
-        found=found,
-        texts=now,
-        form=form,
-        history=history,
-    )
+    return request.page("category.html", found=found, texts=now, form=form, history=history)
 
 
 async def _update(request: PageRequest) -> Response:

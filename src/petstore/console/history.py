@@ -142,12 +142,7 @@ def deleted_page(
         raise NotFound(gone.message)
     request.error = gone
     unsaved = {fields.labels[key]: text for key, text in fields.edit(request.form).changes.items()}
-    return request.page(
-        "gone.html",
-        history=history,
-        unsaved=unsaved,
-        undo=undo,
-    )
+    return request.page("gone.html", history=history, unsaved=unsaved, undo=undo)
 
 
 async def lines_of(

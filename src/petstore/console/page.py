@@ -435,12 +435,7 @@ class PageRequest(Struct):
         attempt = Attempt(self.caller, f"console-{name}", digest)
         return IdempotentRequest(attempt, operation, Target(self.root, path))
 
-    def page(
-        self,
-        template: str,
-        status: int = 200,
-        **context: Any,
-    ) -> Response:
+    def page(self, template: str, status: int = 200, **context: Any) -> Response:
         # Without a session there is no secret: anyone could have made the notice up.
         is_told = self.session is not None and not self.is_refresh
         signed = cookie_of(self.head, _NOTICE, self.root) if is_told else ""
