@@ -24,6 +24,7 @@ _SCOPES = ("pets:read", "orders:read", "webhooks:write")
 # A killed process keeps its lease for 15 s, and a failure is repeated after 5 s; twice for luck.
 _DELIVERY_SECONDS = 45.0
 _LOOK_SECONDS = 0.2
+_START_SECONDS = 30.0
 
 
 class Webhooks:
@@ -53,7 +54,18 @@ class Webhooks:
                 *("--database", deployment.server.database, *deployment.webhook_options),
             ),
         )
+        self._starts = 0
+        self._start_deliverer()
+
+    def _start_deliverer(self) -> None:
+        """Start the deliverer, and wait: as it starts, it ends without a database."""
         self._deliverer.start()
+        self._starts += 1
+        started = within(_START_SECONDS, lambda: self._count_starts() == self._starts)
+        assert started, f"petstore deliver did not start: {self._log.read_text()}"
+
+    def _count_starts(self) -> int:
+        return self._log.read_text().count("deliveries_started")
 
     @property
     def url(self) -> str:
@@ -75,6 +87,11 @@ class Webhooks:
             pass_fds=(number,),
         )
 
+    def kill_deliverer(self) -> None:
+        """Kill the deliverer, and start it again."""
+        self._deliverer.stop()
+        self._start_deliverer()
+
     def kill_receiver(self) -> None:
         """Kill the receiver, and start it again."""
         _end(self._receiver)
@@ -82,17 +99,13 @@ class Webhooks:
 
     def targets(self) -> dict[str, Callable[[], None]]:
         """Return what can be killed, by name."""
-        return {"the deliverer": self._deliverer.stop_and_start, "the receiver": self.kill_receiver}
+        return {"the deliverer": self.kill_deliverer, "the receiver": self.kill_receiver}
 
     def start_deliverer_again(self, seconds: float) -> bool:
         """Start the deliverer again once it has ended; return whether it did so by itself."""
         has_ended = within(seconds, lambda: not self._deliverer.is_running)
-        self._deliverer.stop_and_start()
+        self.kill_deliverer()
         return has_ended
-
-    def delivers(self, seconds: float, starts: int) -> bool:
-        """Wait until the deliverer has started so often; return whether it has, in time."""
-        return within(seconds, lambda: self._log.read_text().count("deliveries_started") == starts)
 
     def close(self) -> None:
         """End both processes."""

@@ -1,5 +1,6 @@
 """Responses: to clients that read slowly or not at all, of files, and within the budget."""
 
+import asyncio
 import socket
 import struct
 import time
@@ -13,6 +14,7 @@ from threading import Event
 from typing import IO, cast
 
 import pytest
+from msgspec.structs import replace
 
 from petstore.http.connection import BufferBudget, Connection
 from petstore.http.messages import Receive, Request, Response
@@ -254,6 +256,29 @@ def test_a_file_that_cannot_be_read_ends_its_connection(
             connection.read_response()
         assert within(30, files.has_closed_all)
     assert "a response was not sent" in caplog.text
+
+
+class Meeting(Echo):
+    """Responds once two requests have met: to /bad with a status that cannot be written."""
+
+    async def __call__(self, request: Request, receive: Receive) -> Response:
+        response = await super().__call__(request, receive)
+        while len(self.seen) < 2:  # noqa: ASYNC110 - the other one comes in a moment
+            await asyncio.sleep(0.001)
+        return replace(response, status=999) if request.path == "/bad" else response
+
+
+def test_a_response_that_fails_ends_its_connection_and_none_that_is_sent_with_it() -> None:
+    bad = GET.replace(b"/", b"/bad", 1)
+    with (
+        served(Meeting()) as server,
+        RawSocket(server.port) as first,
+        RawSocket(server.port) as second,
+    ):
+        first.send(bad)
+        second.send(GET)
+        assert second.read_response().status == 200
+        assert first.rest() == b""
 
 
 def file_with(content: bytes) -> IO[bytes]:

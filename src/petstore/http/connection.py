@@ -27,6 +27,7 @@ _MAX_UNREAD = 64 * 1024  # bytes of a body that the application has not taken
 _LARGE_BODY = 64 * 1024  # bytes that a client gets in pieces, as it does a file
 _REJECTIONS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS)
 _READ_AT_ONCE = 16 * 1024
+_SENT_AT_ONCE = 16  # responses
 _IN_A_ROUND = 16  # connections that wait for their turn
 _IGNORED_AT_ONCE = 256 * 1024
 _ENDED_EARLY = partial(ConnectionError, "it ended early")
@@ -55,6 +56,28 @@ class Shared:
         self.waste = memoryview(bytearray(_IGNORED_AT_ONCE))  # input that is ignored
         self.date = b""  # the Date field of a response (RFC 9110 section 6.6.1)
         self.is_stopping = False  # each connection closes after the response in progress
+        self.unanswered = 0  # requests in progress
+        self._ready: list[tuple[Connection, Response]] = []
+
+    def send(self, connection: "Connection", response: Response) -> None:
+        """Send the responses of one turn of the event loop together.
+
+        A write takes much longer if it wakes the client; of several at once, the first wakes it.
+        """
+        ready = self._ready
+        ready.append((connection, response))
+        if not self.unanswered or len(ready) == _SENT_AT_ONCE:
+            self._send_ready()
+        elif len(ready) == 1:
+            asyncio.get_running_loop().call_soon(self._send_ready)
+
+    def _send_ready(self) -> None:
+        ready, self._ready = self._ready, []
+        for connection, response in ready:
+            try:
+                connection.send(response)
+            except Exception:  # noqa: BLE001 - the other clients get theirs
+                connection.fail()
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -239,6 +262,7 @@ class Connection(asyncio.BufferedProtocol):
     def _begin(self, request: Request, receive: Receive) -> None:
         self._request = request
         self.waiting_since = inf
+        self._shared.unanswered += 1
         self._task = self._loop.create_task(self._serve(request, receive))
 
     def _refuse(self, refusal: Refusal) -> None:
@@ -334,9 +358,21 @@ class Connection(asyncio.BufferedProtocol):
                 await self._send_file(response, response.file)
                 self._sending = 0
         except Exception:  # noqa: BLE001 - the application should have responded
-            _LOG.exception("a response was not sent")
-            self._transport.abort()
+            self.fail()
             return
+        finally:
+            self._shared.unanswered -= 1
+        if response.file is None:
+            self._shared.send(self, response)
+        else:
+            self.send(response)
+
+    def fail(self) -> None:
+        _LOG.exception("a response was not sent")
+        self._transport.abort()
+
+    def send(self, response: Response) -> None:
+        """Send a response, of which a file is sent already, and be ready for the next request."""
         if self._transport.is_closing():
             return
         self._request = self._body = None
