@@ -42,11 +42,6 @@ class Server(NamedTuple):
         """The proportional set sizes of its processes (PSS): what they share counts once."""
         return _tree_megabytes(self.pid, "Pss", "smaps_rollup")
 
-    @property
-    def peak_megabytes(self) -> float:
-        """The largest resident set that each of its processes has had, added up."""
-        return _tree_megabytes(self.pid, "VmHWM")
-
 
 @contextmanager
 def running(

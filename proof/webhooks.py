@@ -20,11 +20,10 @@ from proof.receiver import Received, read_received
 from support.receivers import Request
 from support.waiting import within
 
-_SCOPES = ("pets:read", "orders:read", "webhooks:write")
+_SCOPES = ("--scope", "pets:read", "--scope", "orders:read", "--scope", "webhooks:write")
 # A killed process keeps its lease for 15 s, and a failure is repeated after 5 s; twice for luck.
 _DELIVERY_SECONDS = 45.0
-_LOOK_SECONDS = 0.2
-_START_SECONDS = 30.0
+_LOOK_SECONDS, _START_SECONDS = 0.2, 30.0
 
 
 class Webhooks:
@@ -37,9 +36,8 @@ class Webhooks:
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-        self._http = httpx.Client(
-            headers={"Authorization": f"Bearer {_token(deployment)}"}, timeout=10
-        )
+        token = deployment.server.issue("enterprise", *_SCOPES)
+        self._http = httpx.Client(headers={"Authorization": f"Bearer {token}"}, timeout=10)
         self._id, self._secret = self._create()
         self._file = deployment.folder / f"received-{self._id}.jsonl"
         self._file.touch()
@@ -58,14 +56,13 @@ class Webhooks:
         self._start_deliverer()
 
     def _start_deliverer(self) -> None:
-        """Start the deliverer, and wait: as it starts, it ends without a database."""
         self._deliverer.start()
         self._starts += 1
-        started = within(_START_SECONDS, lambda: self._count_starts() == self._starts)
-        assert started, f"petstore deliver did not start: {self._log.read_text()}"
-
-    def _count_starts(self) -> int:
-        return self._log.read_text().count("deliveries_started")
+        delivers = within(
+            _START_SECONDS,
+            lambda: self._log.read_text().count("deliveries_started") == self._starts,
+        )
+        assert delivers, self._log.read_text()
 
     @property
     def url(self) -> str:
@@ -139,11 +136,6 @@ class Webhooks:
                 pending += response.json()
                 page = response.links.get("next", {}).get("url")
         return pending
-
-
-def _token(deployment: Deployment) -> str:
-    scopes = [word for scope in _SCOPES for word in ("--scope", scope)]
-    return deployment.server.issue("enterprise", *scopes)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

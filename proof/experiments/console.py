@@ -11,7 +11,7 @@ from proof.attackers import Caller, Kind, again
 from proof.crowd import GoodClient, target_of
 from proof.deployments import Deployment, deployed
 from proof.experiment import Experiment, Trial
-from servers import Server
+from servers import memory_megabytes
 from stock import fill
 from support.visitor import cookies_of_administrator, issue_for_console
 from support.waiting import within
@@ -79,7 +79,7 @@ def _judge(trial: Trial, deployment: Deployment, crowd: _Crowd, good: GoodClient
     trial.count("requests of the crowds", sum(_statuses(beside.seen)))
     failed = {status: n for status, n in beside.seen.items() if status.startswith("5")}
     trial.expect(failed.keys() <= {"503"}, f"{crowd.name}: {failed}")
-    peak = Server(worker, deployment.port(), 0).peak_megabytes
+    peak = memory_megabytes(worker, "VmHWM")
     trial.note_max(f"largest resident set beside {crowd.name}, MB", peak)
     trial.expect(peak < _MAX_MEGABYTES, f"{crowd.name}: the process had {peak:.0f} MB")
 
@@ -168,7 +168,8 @@ EXPERIMENTS = [
         "Clients with a session upload files of wide rows, of one row of commas, of a long line,"
         " of blank lines and of pets, and request refused rows, exports and pages as fast as"
         " they can. Seven in eight have the session of one free key, the others one of a key"
-        " without limits. Others send wrong keys and cookies of 15,000 separators. A good client"
+        " without limits. Others send wrong keys and cookies of 15,000 separators. The processes"
+        " that read files have a limit of 200 MB of their own, and do not count. A good client"
         " sends 100 requests a second beside each. Its p99 must be under 0.25 s, or under ten"
         " times what it is in the same minute beside 32 clients that list pets.",
         _run,
