@@ -251,7 +251,7 @@ TOOLS = (
     ),
     Tool(
         *("update_order", "updateOrder", "orders.update", "order"),
-        f"A delivered order cannot change any more. {_VERSIONED}",
+        f"A delivered order can only be returned. {_VERSIONED}",
         destroys=True,
     ),
 )
