@@ -30,7 +30,7 @@ from petstore.errors import (
 from petstore.events.changes import PageRange
 from petstore.http.messages import Headers, Receive, Request, Response
 from petstore.interface.authentication import (
-    authenticate,
+    authenticate_again,
     bearer_token,
     look_up,
     require_network,
@@ -381,10 +381,8 @@ class Application:
 
     async def _find_caller_again(self, exchange: Exchange) -> Caller:
         keys, token = self.services.keys, exchange.token
-        key = exchange.caller = keys.get_cached(token) or await authenticate(token, keys)
-        if key.allowed_networks:
-            require_network(key, exchange.client)
-        return key
+        exchange.caller = await authenticate_again(token, keys, exchange.client)
+        return exchange.caller
 
     async def _look_up(self, exchange: Exchange, token: bytes) -> Caller:
         look_ups, client = self.services.admission.look_ups, exchange.client

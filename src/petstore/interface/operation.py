@@ -19,7 +19,7 @@ from petstore.events.feed import Client, Feed
 from petstore.events.model import Author
 from petstore.events.store import Change
 from petstore.http.messages import Headers, Response
-from petstore.interface.authentication import authenticate, require_network
+from petstore.interface.authentication import authenticate_again, require_network
 from petstore.interface.idempotency_records import Attempt, SafeRetries
 from petstore.interface.messages import JSON, NO_CONDITIONS, Conditions, encode_json, entity_tag
 from petstore.keys.model import Caller, Scope, digest
@@ -129,17 +129,14 @@ class Context(Struct, frozen=True):
         """Return the caller as it is after a wait."""
         keys = self.services.keys
         if self.session is None:
-            caller = await authenticate(self.token, keys)
-        else:
-            secret, now = self.token.decode("latin-1"), self.services.clock()
-            session = await find_session(self.services.store, secret, keys.environment, now)
-            if session is None:
-                msg = "sign in again"
-                raise MissingKey(msg)
-            caller = session.caller
-        if caller.allowed_networks:
-            require_network(caller, self.address)
-        return caller
+            return await authenticate_again(self.token, keys, self.address)
+        secret, now = self.token.decode("latin-1"), self.services.clock()
+        session = await find_session(self.services.store, secret, keys.environment, now)
+        if session is None:
+            msg = "sign in again"
+            raise MissingKey(msg)
+        require_network(session.caller, self.address)
+        return session.caller
 
 
 class Result(Struct, Generic[Value], frozen=True):
