@@ -72,7 +72,6 @@ MAX_FORM = 65536
 """The maximum size of a form without a file, in bytes."""
 
 Handler: TypeAlias = "Callable[[PageRequest], Awaitable[Response]]"
-Refused: TypeAlias = "Callable[[PageRequest, PetstoreError], Awaitable[Response]] | None"
 
 _BY_ID = {operation.id: operation for operation in OPERATIONS}
 # A person has neither limits nor a token.
@@ -205,7 +204,7 @@ class ConsolePage:
     path: str
     handler: Handler
     needs: str | None = None
-    refused: Refused = None
+    refused: "Handler | None" = None
     public: bool = False
     signs_in: bool = False
     max_bytes: int = MAX_FORM
