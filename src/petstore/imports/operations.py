@@ -169,8 +169,7 @@ async def _update(context: Context, call: Call[ImportPatch, None]) -> Result[Imp
     settings = patched(present.settings, patch, first)
     preview = await preview_of(store, read_batches(store, present.id), settings)
     start, now = len(first) - len(rows_below(first, settings)), context.services.clock()
-    check = context.conditions.check
-    unit = change_settings(present, settings, start, preview, now, check)
+    unit = change_settings(present, settings, start, preview, now, context.check)
     return await change(context, mapped(unit, _shown))
 
 
@@ -213,7 +212,7 @@ async def _in_steps(
     next_step: Callable[[Reader, StoredImport], Awaitable[_Step | None]],
 ) -> Result[Import]:
     """Take steps for about a second, so that the client can show the progress."""
-    context.conditions.check(present.shown)
+    context.check(present.shown)
     services, ends, rows = context.services, monotonic() + _RUN_SECONDS, 0
     while (
         rows < _RUN_ROWS

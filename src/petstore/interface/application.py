@@ -432,7 +432,7 @@ class Application:
             exchange.root,
             exchange.request_id,
             token=exchange.token,
-            conditions=conditions,
+            check=conditions.check,
             once=once,
             client=request,
         )
