@@ -88,6 +88,8 @@ orders place 3 --ship-date 2026-12-01T00:00:00Z \
     | POST /store/orders {"petId": 3, "shipDate": "2026-12-01T00:00:00Z"}
 orders sell 3 --amount 5                    \
     | POST /store/orders {"petId": 3, "amount": 5, "complete": true}
+orders return 3 --reason Ill --refund 7     \
+    | PATCH /store/orders/3 {"refund": 7, "returnReason": "Ill", "status": "returned"}
 orders cancel 3 --reason Ill                \
     | PATCH /store/orders/3 {"cancelReason": "Ill", "status": "cancelled"}
 sales --from 2026-12-01 --by category       | GET /store/sales?from=2026-12-01&by=category
@@ -108,6 +110,17 @@ webhooks recover 7 --since 2026-12-01T00:00:00Z \
     | POST /webhooks/7/recover {"since": "2026-12-01T00:00:00Z"}
 webhooks disable 7                          | PATCH /webhooks/7 {"enabled": false}
 imports delete 7                            | DELETE /imports/7
+keys create --name a --per-day 9 --scope pets:read --network 10.0.0.0/8 --network 192.0.2.7 \
+    | POST /keys {"name": "a", "perDay": 9, "scopes": ["pets:read"], \
+    "allowedNetworks": ["10.0.0.0/8", "192.0.2.7"]}
+keys change 7 --no-network --no-expires-in  \
+    | PATCH /keys/7 {"expiresAt": null, "allowedNetworks": []}
+keys show 7                                 | GET /keys/7
+rotate-key --grace 1h                       | POST /keys/current/rotate {"graceSeconds": 3600}
+people change 7 --role viewer --login ada   | PATCH /people/7 {"login": "ada", "role": "viewer"}
+people disable 7                            | PATCH /people/7 {"state": "disabled"}
+people enable 7                             | PATCH /people/7 {"state": "active"}
+people show 7                               | GET /people/7
 """.replace("\\\n", "")
 
 
@@ -151,6 +164,7 @@ sales --from 2026-13-01                     | Invalid value for '--from': '2026-
 webhooks recover 1                          | Missing option '--since'.
 webhooks rotate 1 --grace 8d                | Invalid value for '--grace': '8d': expected a number
 webhooks create https://a.example --type x  | Invalid value for '--type'
+people change 1 --role owner                | Invalid value for '--role'
 """
 
 
