@@ -61,11 +61,6 @@ def typed_id(text: str) -> int | None:
     return number if number is not None and 0 < number <= INT64_MAX else None
 
 
-def number_or_text(text: str) -> int | str:
-    number = integer_in(text)
-    return text if number is None else number
-
-
 class UploadedFile(NamedTuple):
     """A file that came with a form. Another process can read it, so it is on the disk."""
 

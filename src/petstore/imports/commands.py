@@ -21,7 +21,7 @@ from petstore.cli.output import (
     progress,
     replacing_text,
 )
-from petstore.domain.decoding import integer_in
+from petstore.domain.decoding import number_or_text
 from petstore.pets.model import STATUSES
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
@@ -125,7 +125,7 @@ def _settings(client: "Client", values: Sequence[str], options: dict[str, Any]) 
     if options["categories"]:
         pairs = (each.rpartition("=") for each in options["categories"])
         settings["categories"] = {
-            word: find_category(client, integer_in(name) or name, "--category")
+            word: find_category(client, number_or_text(name), "--category")
             for word, _, name in pairs
         }
     if options["default_status"] is not None:

@@ -94,7 +94,6 @@ _FIRST_ERROR = 400
 _TOO_MANY = 429
 _PAGE_METHODS = ["GET", "HEAD"]
 _NO_QUERY: Query[Any] = Query(None)
-_EMPTY_BODY = b"{}"
 _WITHOUT_CONTENT = (204, 304)
 _WHOLE = ("none", "read")
 
@@ -312,7 +311,8 @@ class Application:
             if request.content is None:  # some of it came later than the head
                 key = await self._find_caller_again(exchange)
                 require_scope(key, operation.scope)
-            body = decode_json(text or _absent_body(operation), operation.body)
+            absent = b"" if operation.body_required else b"{}"
+            body = decode_json(text or absent, operation.body)
         if operation.in_turn:
             return await self._respond_in_turn(exchange, operation, key, body)
         return await self._execute(exchange, operation, key, body)
@@ -495,10 +495,6 @@ class Application:
         )
         for note in self._on_response:
             note(line)
-
-
-def _absent_body(operation: Operation) -> bytes:
-    return b"" if operation.body_required else _EMPTY_BODY
 
 
 def _idempotent(

@@ -12,7 +12,6 @@ from petstore.console.forms import (
     FieldSet,
     choice,
     isolated,
-    number_or_text,
     problem_of,
     words,
 )
@@ -20,6 +19,7 @@ from petstore.console.history import history_of
 from petstore.console.numbers import Bars, chart_day
 from petstore.console.page import ConsolePage, Notice, PageRequest, executes, operation_in_words
 from petstore.console.templates import SCOPE_WORDS
+from petstore.domain.decoding import number_or_text
 from petstore.domain.names import MAX_SEARCHED
 from petstore.domain.plans import PLANS, UNLIMITED, Limits
 from petstore.errors import PreconditionFailed

@@ -20,7 +20,6 @@ from petstore.console.forms import (
     Texts,
     choice,
     isolated,
-    number_or_text,
     optional,
     typed_id,
     undo_fields,
@@ -28,6 +27,7 @@ from petstore.console.forms import (
 from petstore.console.history import History, deleted_page, history_of, newest_events
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
 from petstore.domain.cursors import MAX_COUNTED
+from petstore.domain.decoding import number_or_text
 from petstore.domain.time_zones import local_time
 from petstore.errors import InvalidBody, NotFound, PetReserved, PreconditionFailed
 from petstore.http.messages import Response

@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 from functools import partial
 
-from petstore.console.forms import GRACES, Field, FieldSet, choice, number_or_text, optional, words
+from petstore.console.forms import GRACES, Field, FieldSet, choice, optional, words
 from petstore.console.history import names_of
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, executes
+from petstore.domain.decoding import number_or_text
 from petstore.domain.time_zones import typed_moment
 from petstore.errors import InvalidParameter
 from petstore.events.model import EVENT_TYPES, readable_types
