@@ -341,10 +341,8 @@ OPERATIONS = (
         "Takes a file, CSV or a workbook of up to 8 MiB and 20,000 rows, and adds nothing yet:"
         " the response says how the file was read, and what a run would do. A file that you"
         " have sent before returns the import that it has, unless that was undone.",
-        *(
-            _create,
-            Success(201, "The import, with the `id` the service assigned.", Import, _EXAMPLE),
-        ),
+        _create,
+        Success(201, "The import, with the `id` the service assigned.", Import, _EXAMPLE),
         query=CreateImportQuery,
         body=FileBody,
         media_types=MEDIA_TYPES,

@@ -74,7 +74,7 @@ from petstore.interface.routes import (
     not_allowed,
     preflight_response,
 )
-from petstore.keys.model import Caller
+from petstore.keys.model import Caller, Scope
 from petstore.limits.admission import KEY
 from petstore.limits.decide import Decision
 from petstore.logs import RequestLine
@@ -309,8 +309,7 @@ class Application:
         if operation.body is not None:
             text = await self._bodies.read(request, receive, is_list=operation.is_batch)
             if request.content is None:  # some of it came later than the head
-                key = await self._find_caller_again(exchange)
-                require_scope(key, operation.scope)
+                key = await self._find_caller_again(exchange, operation.scope)
             absent = b"" if operation.body_required else b"{}"
             body = decode_json(text or absent, operation.body)
         if operation.in_turn:
@@ -359,8 +358,7 @@ class Application:
         """If the day has less left, a batch costs one request of the minute alone."""
         admission = self.services.admission
         with await admission.batches.take(key.id), await admission.working_batches.take(key.id):
-            key = await self._find_caller_again(exchange)
-            require_scope(key, operation.scope)
+            key = await self._find_caller_again(exchange, operation.scope)
             size = len(body) if operation.is_batch else 1
             if size > 1:
                 charge, admitted = self.services.limiter.charge, exchange.decision
@@ -375,13 +373,13 @@ class Application:
         with await admission.files.take(key.id):
             upload = await self._bodies.read_upload(request, receive, operation.media_types)
             with upload.content, await admission.readings.take(key.id):
-                key = await self._find_caller_again(exchange)
-                require_scope(key, operation.scope)
+                key = await self._find_caller_again(exchange, operation.scope)
                 return await self._execute(exchange, operation, key, upload)
 
-    async def _find_caller_again(self, exchange: Exchange) -> Caller:
+    async def _find_caller_again(self, exchange: Exchange, scope: Scope | None = None) -> Caller:
         keys, token = self.services.keys, exchange.token
         exchange.caller = await authenticate_again(token, keys, exchange.client)
+        require_scope(exchange.caller, scope)
         return exchange.caller
 
     async def _look_up(self, exchange: Exchange, token: bytes) -> Caller:

@@ -109,7 +109,6 @@ _LABELS = {"current": "Current password", "password": "New password"}
 
 
 async def _show_account(request: PageRequest) -> Response:
-    """``error`` is why the form of the password failed."""
     if isinstance(request.error, (MissingKey, NotFound)):
         raise type(request.error)(request.error.message)
     caller = request.caller
