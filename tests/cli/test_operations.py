@@ -142,7 +142,7 @@ def test_a_command_sends_what_its_options_say(arguments: str, request_line: str)
 
 REFUSED = """
 pets add Rex                                | Missing option '--category'.
-pets add Rex --category 1 --status lost     | Invalid value for '--status'
+pets add Rex --category 1 --status lost     | Invalid value for '--status': 'lost' is not one of
 pets add \udce9 --category 1                | Invalid value for 'NAME': '\\udce9': expected text
 pets list --id x                            | Invalid value for '--id'
 pets list --name \udce9                     | Invalid value for '--name': '\\udce9': expected text
@@ -150,15 +150,11 @@ pets list --key a-key                       | No such option '--key'
 webhooks list --csv --json                  | --json and --csv cannot be used together
 pets list --limit 5 --all                   | --limit and --all cannot be used together
 orders list --limit 0                       | Invalid value for '--limit'
-categories list --limit 101                 | Invalid value for '--limit'
 pets show 0                                 | Invalid value for 'ID'
 pets show 1/../2                            | Invalid value for 'ID'
-pets change 1 --status lost                 | Invalid value for '--status': 'lost' is not one of
 pets change 1                               | nothing to change: name at least one option
 orders change 1 --no-buyer --buyer A        | --buyer and --no-buyer cannot be used together
 orders place 1 --ship-date 2026-12-24       | Invalid value for '--ship-date': '2026-12-24':
-orders place 1 --ship-date 2026-12-24T10:00Z | Invalid value for '--ship-date'
-orders place 1 --ship-date 2026-12-24T10:00:00 | Invalid value for '--ship-date'
 orders place 1 --amount -5                  | Invalid value for '--amount'
 sales --from 2026-13-01                     | Invalid value for '--from': '2026-13-01': expected a
 webhooks recover 1                          | Missing option '--since'.
