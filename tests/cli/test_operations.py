@@ -115,12 +115,10 @@ keys create --name a --per-day 9 --scope pets:read --network 10.0.0.0/8 --networ
     "allowedNetworks": ["10.0.0.0/8", "192.0.2.7"]}
 keys change 7 --no-network --no-expires-in  \
     | PATCH /keys/7 {"expiresAt": null, "allowedNetworks": []}
-keys show 7                                 | GET /keys/7
 rotate-key --grace 1h                       | POST /keys/current/rotate {"graceSeconds": 3600}
 people change 7 --role viewer --login ada   | PATCH /people/7 {"login": "ada", "role": "viewer"}
 people disable 7                            | PATCH /people/7 {"state": "disabled"}
 people enable 7                             | PATCH /people/7 {"state": "active"}
-people show 7                               | GET /people/7
 """.replace("\\\n", "")
 
 
