@@ -7,6 +7,7 @@ import pytest
 
 from petstore.categories.model import Category, CategoryCreate, CategoryPatch
 from petstore.databases.contract import Row
+from petstore.domain.cursors import BY_ID
 from support.cases import case
 from support.changes import create_category, update_category
 from support.error_body import assert_error
@@ -130,6 +131,7 @@ async def test_categories_are_listed_by_number_or_found_by_name(send: Send) -> N
         ("id=2&id=1&id=99&id=-1", ["dogs", "Cats"]),
         *(("name=DOGS", ["dogs"]), ("name=E%CC%81LANS", ["Élans"]), ("name=dog", [])),
         *(("name=Dogs&id=1&id=2", ["dogs"]), ("name=Dogs&id=2", [])),
+        *((f"name=Dogs&cursor={BY_ID.encode(n)}", found) for n, found in ((0, ["dogs"]), (1, []))),
     ):
         page = await send("GET", f"/categories?{query}")
         assert [each["name"] for each in page.json()] == expected

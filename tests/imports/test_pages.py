@@ -53,6 +53,9 @@ async def test_a_category_in_the_singular_means_the_one_in_the_plural(staff: Vis
     await staff.submit(path, **form | {"category.dog": ""})
     assert await preview(staff, "name,category\nBella,dog\nMia,Wolf\n") == path
     assert form_to(await staff.get(path), path).fields["category.dog"] == ""
+    path = await preview(staff, "name,category\nBella,dog\n")
+    assert "New categories" not in words(await staff.get(path))
+    assert "Add this category" in words(await staff.submit(path, **{"category.dog": ""}))
 
 
 async def test_everything_is_shown_and_decided_on_one_page_before_anything_is_added(

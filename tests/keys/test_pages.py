@@ -97,9 +97,6 @@ async def test_the_old_token_of_a_rotated_key_works_for_the_chosen_time_and_lead
     (token,) = TOKEN.findall((await staff.post(path, graceSeconds="3600")).text)
     for each in (token, old.token):
         assert (await service.request("GET", "/v1/pets", each)).status_code == 200
-    refused = await staff.post(path, graceSeconds="soon")
-    assert refused.status_code == 400
-    assert "expected an integer" in refused.text
     for typed in (f" {old.token}", old.token[-4:]):
         found = await staff.submit("/keys/find", name=typed)
         assert found.url.query.decode() == f"name={old.token[-4:]}"

@@ -1,4 +1,4 @@
-"""``petstore orders``: from a reservation to a delivery, or not."""
+"""``petstore orders``: what is printed and exported, and who is forgotten."""
 
 import asyncio
 import csv
@@ -26,11 +26,7 @@ def pet_id(shop: Shop) -> int:
     return int(pet["id"])
 
 
-def status_of(shop: Shop, pet_id: int) -> str:
-    return str(shop.ask("pets", "show", pet_id)["status"])
-
-
-def test_an_order_is_placed_approved_and_delivered(shop: Shop, pet_id: int) -> None:
+def test_an_order_is_placed_and_printed(shop: Shop, pet_id: int) -> None:
     order = shop.ask("orders", "place", pet_id, "--ship-date", "2031-12-24T01:30:00+02:00")
     printed = shop.succeed("orders", "show", order["id"]).splitlines()
     assert [" ".join(line.split()) for line in printed] == [
@@ -43,10 +39,6 @@ def test_an_order_is_placed_approved_and_delivered(shop: Shop, pet_id: int) -> N
         f"ship date {order['shipDate']}",
         f"reserved until {order['reservedUntil'][:19]}Z",
     ]
-    assert shop.ask("orders", "approve", order["id"])["status"] == "approved"
-    assert shop.ask("orders", "deliver", order["id"])["status"] == "delivered"
-    assert status_of(shop, pet_id) == "sold"
-    shop.fail("orders", "cancel", order["id"], status=4)
 
 
 def test_a_narrow_terminal_gets_fewer_columns(
@@ -71,13 +63,6 @@ def test_a_sale_over_the_counter_is_printed_with_buyer_and_price(shop: Shop, pet
     assert "buyer      J\u00e4ne Doe\n" in printed
     assert "amount     $249.00\n" in printed
     assert (order["note"], order["amount"], order["currency"]) == ("Paid.", 24_900, "USD")
-    assert status_of(shop, pet_id) == "sold"
-    shop.succeed("orders", "change", order["id"], "--amount", 20_000)
-    back = ("--reason", "Allergic", "--refund", 10_000)
-    returned = shop.ask("orders", "return", order["id"], *back)
-    assert (returned["status"], returned["returnReason"]) == ("returned", "Allergic")
-    assert (returned["amount"], returned["refund"]) == (20_000, 10_000)
-    assert status_of(shop, pet_id) == "available"
 
 
 def test_orders_are_exported_page_by_page_and_safe_in_a_spreadsheet(

@@ -12,17 +12,6 @@ LINK = re.compile(r"(.+)/console/invitation/([A-Za-z0-9_-]{43})\n")
 GRACE = ("--name", "Grace Hopper", "--login", "grace@shop.example", "--role", "clerk")
 
 
-def test_an_invalid_value_is_refused_naming_the_option(command: Command) -> None:
-    for option, value in (
-        *(("--login", "gra\udcffce"), ("--role", "owner")),
-        *(("--environment", "test"), ("--url", "shop.example")),
-    ):
-        for action in (("add", *GRACE), ("change", "1")):
-            words = command.fail("people", *action, option, value, status=2)
-            assert words.startswith(f"Invalid value for '{option}'")
-    assert not command.database.exists()
-
-
 def test_the_link_of_a_new_person_is_alone_on_standard_output(admin_shop: Shop) -> None:
     added = admin_shop("people", "add", *GRACE, "--login", secrets.token_hex(4))
     assert LINK.fullmatch(added.stdout)
@@ -55,24 +44,3 @@ def test_a_link_begins_with_the_address_of_the_service(
         link = LINK.fullmatch(printed)
         assert link is not None
         assert link[1] == address
-
-
-def test_a_person_is_printed_after_each_change(admin_shop: Shop) -> None:
-    login = f"grace-{secrets.token_hex(4)}"
-    person = admin_shop.ask("people", "add", *GRACE, "--login", login)
-    del person["invitation"]
-    known = {"name": "Grace Hopper", "login": login, "role": "clerk", "state": "invited"}
-    assert person == known | {name: person[name] for name in ("id", "createdAt")} | {
-        "lastSeenAt": None
-    }
-    login = secrets.token_hex(4)
-    for arguments, changes in (
-        (("change", "--role", "viewer", "--login", login), {"role": "viewer", "login": login}),
-        (("disable",), {"state": "disabled"}),
-        (("enable",), {"state": "invited"}),
-    ):
-        action, *options = arguments
-        person |= changes
-        assert admin_shop.ask("people", action, person["id"], *options) == person
-        assert admin_shop.ask("people", "show", person["id"]) == person
-    assert admin_shop.ask("people", "list", "--all")[-1] == person

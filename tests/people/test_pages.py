@@ -22,7 +22,7 @@ from support.passwords import (
     person_at,
     sign_in,
 )
-from support.people import add, add_active, invite
+from support.people import add, add_active, alter, invite
 from support.races import just_before_a_write
 from support.service import Service, running_service
 from support.stores import do
@@ -109,6 +109,9 @@ async def test_a_change_is_undone_and_redone_and_a_conflict_shows_both_changes(
     await succeed(ada, conflict, "Save mine anyway")
     after = await find_person(service.store, person.id, None)
     assert (after.name, after.role) == ("Hopper", "clerk")
+    page, other = await ada.get(path), alter(service.store, service.clock, person.id, name="G.")
+    just_before_a_write(service.store, lambda: other)
+    assert (await press(ada, page, "Save", name="Grace")).status_code == 412
 
 
 async def test_the_last_administrator_stays_and_invites_others_only(ada: Visitor) -> None:

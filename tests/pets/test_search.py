@@ -25,6 +25,7 @@ from petstore.pets.store import (
 from support.cases import case
 from support.changes import create_pet, create_pets
 from support.error_body import assert_error
+from support.races import by_hand
 from support.service import Service
 from support.stores import do
 
@@ -177,6 +178,10 @@ async def test_pets_that_change_while_they_are_indexed_keep_no_word_of_before(st
         )
         left += [renamed, third]
         await assert_indexed(store, left)
+
+
+def test_items_that_others_have_locked_are_left_to_them() -> None:
+    assert by_hand(PETS_BY_WORD.index_items([7], {}), []) == 0
 
 
 async def test_others_run_while_long_names_are_indexed(store: Store) -> None:

@@ -251,7 +251,7 @@ TOOLS = (
     ),
     Tool(
         *("update_order", "updateOrder", "orders.update", "order"),
-        f"A delivered order cannot change any more. {_VERSIONED}",
+        f"The status of a delivered order can only become `returned`. {_VERSIONED}",
         destroys=True,
     ),
 )

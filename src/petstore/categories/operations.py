@@ -30,8 +30,9 @@ class ListCategoriesQuery(PageQuery, frozen=True):
 async def _list(context: Context, call: Call[None, ListCategoriesQuery]) -> Result[list[Category]]:
     query, store = call.query, context.services.store
     if query.name is not UNSET:
-        found = await find_named(store, query.name)
-        return Result([each for each in found if query.id is UNSET or each.id in query.id])
+        wanted, after = query.id, query.after or 0
+        found = [each for each in await find_named(store, query.name) if each.id > after]
+        return Result([each for each in found if wanted is UNSET or each.id in wanted])
     page = await list_categories(store, query.after, query.limit, query.id)
     ids = range(min(query.id), max(query.id) + 1) if query.id else page.ids
     return page_result(page, extent=PageRange.of("category", ids))

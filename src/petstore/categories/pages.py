@@ -10,7 +10,7 @@ from petstore.console.page import ConsolePage, Notice, PageRequest, Undo
 from petstore.domain.decoding import integer_in
 from petstore.domain.fields import INT64_MAX
 from petstore.domain.names import name_key
-from petstore.errors import InvalidParameter, NotFound, PetstoreError
+from petstore.errors import InvalidParameter, NotFound
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.pets.model import Inventory, StatusCounts
@@ -62,15 +62,15 @@ async def stock_of(request: PageRequest, categories: Mapping[int, Category]) -> 
     return [row._replace(width=round(100 * row.counts.available / most, 2)) for row in rows]
 
 
-async def _list(request: PageRequest, error: PetstoreError | None = None) -> Response:
+async def _list(request: PageRequest) -> Response:
     found = Result[list[Category]]([])
-    if not isinstance(error, InvalidParameter):
+    if not isinstance(request.error, InvalidParameter):
         found = await request.list_page("listCategories", _ON_A_PAGE)
     return request.page(
         "stock.html",
         stock=await stock_of(request, {each.id: each for each in found.value}),
         cursor=found.next,
-        form=_FORM.new(request.form, error),
+        form=_FORM.new(request.form, request.error),
     )
 
 
@@ -83,14 +83,14 @@ async def _create(request: PageRequest) -> Response:
     return await request.redirect("/categories", Notice(text, undo))
 
 
-async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
+async def _show(request: PageRequest) -> Response:
     history = await history_of(request, f"category/{request.path_id}")
     try:
         found = await request.execute("getCategory")
     except NotFound as gone:
         return deleted_page(request, history, gone, _FORM)
     now = _FORM.texts(found.value)
-    form = _FORM.shown(now, found.version, request.form, error)
+    form = _FORM.shown(now, found.version, request.form, request.error)
     return request.page("category.html", found=found, texts=now, form=form, history=history)
 
 

@@ -266,7 +266,7 @@ class ExitStatus(IntEnum):
     LIMIT = 7
 
 
-_EXIT_STATUSES: dict[int | None, ExitStatus] = {
+_EXIT_STATUSES: dict[int, ExitStatus] = {
     400: ExitStatus.REFUSED,
     401: ExitStatus.KEY,
     403: ExitStatus.KEY,
@@ -305,12 +305,9 @@ def failure_of(error: "PetstoreError", now: Milliseconds) -> CommandFailure:
         message += ": check PETSTORE_KEY"
     if isinstance(error, RateLimited) and error.retry_after is not None:
         message += f", until {rfc3339(now + int(error.retry_after * SECOND))}"
-    if (
-        not isinstance(error, ErrorResponse)
-        or error.status is None
-        or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    ):
+    status = error.status if isinstance(error, ErrorResponse) else None
+    if status is None or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return CommandFailure(message, ExitStatus.SERVICE)
     if isinstance(error, (UnknownCategory, UnknownPet)):
         return CommandFailure(message, ExitStatus.NOT_FOUND)
-    return CommandFailure(message, _EXIT_STATUSES.get(error.status, ExitStatus.FAILED))
+    return CommandFailure(message, _EXIT_STATUSES.get(status, ExitStatus.FAILED))

@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from petstore.clock import SECOND, Milliseconds
-from petstore.domain.decoding import integer_in, moment_in
+from petstore.domain.decoding import integer_in, moment_in, number_or_text
 from petstore.errors import InvalidBody
 from petstore.keys.model import LONGEST_LIFE
 from petstore.settings import SECTIONS, SettingError, Settings, check_database, masked
@@ -128,13 +128,8 @@ def _utf8(value: str) -> str:
     return value
 
 
-def _named_category(value: str) -> int | str:
-    number = integer_in(value)
-    return _utf8(value) if number is None else number
-
-
 TEXT = Parsed("text", _utf8, "text in UTF-8")
-CATEGORY = Parsed("category", _named_category, "text in UTF-8")
+CATEGORY = Parsed("category", lambda text: number_or_text(_utf8(text)), "text in UTF-8")
 MOMENT = Parsed("time", moment_in, "a date and time such as 2026-12-24T10:00:00Z")
 DAY = Parsed("date", date.fromisoformat, "a date such as 2026-12-24")
 

@@ -221,7 +221,7 @@ class Console:
                 raise
             _log(request, error)
             request.error = error
-            return with_error(await page.refused(request, error), error)
+            return with_error(await page.refused(request), error)
 
     async def _recognize_if_possible(self, request: PageRequest) -> None:
         with suppress(MissingKey, NetworkNotAllowed):  # uncharged: signing out always works

@@ -61,11 +61,6 @@ def typed_id(text: str) -> int | None:
     return number if number is not None and 0 < number <= INT64_MAX else None
 
 
-def number_or_text(text: str) -> int | str:
-    number = integer_in(text)
-    return text if number is None else number
-
-
 class UploadedFile(NamedTuple):
     """A file that came with a form. Another process can read it, so it is on the disk."""
 
@@ -156,7 +151,9 @@ async def decode_form(head: Request, body: BinaryIO, opened: ExitStack) -> Form:
         msg = f"Content-Type: expected {_URLENCODED} or {_MULTIPART}"
         raise UnsupportedMediaType(msg)
     try:  # megabytes take a tenth of a second
-        parts = await asyncio.to_thread(_parts_of, body, options["boundary"])
+        boundary = options["boundary"]
+        parser = multipart.MultipartParser(body, boundary, part_limit=_MAX_FIELDS, strict=True)
+        parts = await asyncio.to_thread(list, parser)
     except multipart.MultipartError:
         msg = "the form: expected a complete multipart body"
         raise InvalidBody(msg) from None
@@ -173,10 +170,6 @@ async def decode_form(head: Request, body: BinaryIO, opened: ExitStack) -> Form:
     content = cast("BinaryIO", opened.enter_context(TemporaryFile()))  # noqa: SIM115
     copyfileobj(cast("BinaryIO", files[0].file), content)
     return Form(fields, UploadedFile(files[0].name or "", files[0].filename or "", content))
-
-
-def _parts_of(body: BinaryIO, boundary: str) -> list[multipart.MultipartPart]:
-    return [*multipart.MultipartParser(body, boundary, part_limit=_MAX_FIELDS, strict=True)]
 
 
 def _check_size(size: int) -> None:

@@ -284,7 +284,9 @@ def begins_order(event: PastEvent) -> bool:
 
 def _about_order(event: PastEvent, facts: SentenceFacts, it: Markup) -> Markup | None:
     if begins_order(event):
-        pet = _pet(event.data.get("petId"), facts)
+        pet_id: Any = event.data.get("petId")
+        name = Markup("<bdi>{}</bdi>").format(facts.pets.get(pet_id, f"pet {pet_id}"))
+        pet = _linked("pet", pet_id, name, facts)
         if event.type == "order.placed":
             return Markup("placed {} for {}").format(it, pet)
         return Markup("sold {} with {}").format(pet, it)
@@ -342,11 +344,6 @@ def _link(event: PastEvent, facts: SentenceFacts) -> Markup:
     shown = Markup("<bdi>{}</bdi>").format(event.data.get("name", event.resource))
     link = _linked(kind, number, shown, facts)
     return Markup("the {} {}").format(kind, link) if kind in _IT else link
-
-
-def _pet(pet_id: Any, facts: SentenceFacts) -> Markup:
-    name = facts.pets.get(pet_id, f"pet {pet_id}")
-    return _linked("pet", pet_id, Markup("<bdi>{}</bdi>").format(name), facts)
 
 
 def _linked(kind: str, number: Any, shown: Markup, facts: SentenceFacts) -> Markup:

@@ -4,7 +4,6 @@ import asyncio
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from hashlib import blake2b
@@ -41,7 +40,6 @@ from petstore.errors import (
     MissingScope,
     Overloaded,
     PetstoreError,
-    PreconditionFailed,
 )
 from petstore.http.messages import Request, Response
 from petstore.interface.authentication import require_network, require_scope
@@ -72,7 +70,6 @@ MAX_FORM = 65536
 """The maximum size of a form without a file, in bytes."""
 
 Handler: TypeAlias = "Callable[[PageRequest], Awaitable[Response]]"
-Refused: TypeAlias = "Callable[[PageRequest, PetstoreError], Awaitable[Response]] | None"
 
 _BY_ID = {operation.id: operation for operation in OPERATIONS}
 # A person has neither limits nor a token.
@@ -82,7 +79,6 @@ _OWN = "Webhooks"
 _OF_PEOPLE = "a key has its own pages here, and the shop is for people: sign in with a login"
 _OF_OWNERS = "this page is for the owner of a key, who signs in with it"
 _SECOND_CLICK_SECONDS = 0.05
-_ATTEMPTS = 5
 _IDS_AT_ONCE = 100
 SESSION = "petstore_console"
 
@@ -205,7 +201,7 @@ class ConsolePage:
     path: str
     handler: Handler
     needs: str | None = None
-    refused: Refused = None
+    refused: "Handler | None" = None
     public: bool = False
     signs_in: bool = False
     max_bytes: int = MAX_FORM
@@ -355,12 +351,14 @@ class PageRequest(Struct):
         path_id: int = 0,
         if_match: str | None = None,
         once: str | None = None,
+        check: Callable[[Any], None] | None = None,
     ) -> Result[Any]:
         """Execute an operation of the interface, about the resource of the path.
 
-        It changes the ``version`` that the form has, if no other is given. A POST with the same
-        ``once``, which is its form's if no other is given, and the same body is executed once
-        (``Idempotency-Key``): the second click of two waits for the first.
+        It changes the ``version`` that the form has, unless another one or a ``check`` of the
+        resource is given. A POST with the same ``once``, which is its form's if no other is given,
+        and the same body is executed once (``Idempotency-Key``): the second click of two waits for
+        the first.
         """
         operation = _BY_ID[operation_id]
         self.require(operation_id)
@@ -370,10 +368,10 @@ class PageRequest(Struct):
             body if isinstance(body, FileBody) else self.decoded(operation_id, body or {}),
             *((path_id or self.path_id, self.child_id)[: len(operation.parameters)]),
         )
-        is_read, is_post = operation.method == "GET", operation.method == "POST"
-        once = self.form.text("once") if once is None else once
+        is_post, once = operation.method == "POST", self.form.text("once") if once is None else once
         version = self.form.text("version") if if_match is None else if_match
-        tag = "" if is_read else version
+        if check is None and version and operation.method != "GET":
+            check = Conditions(version.encode("ascii", "replace")).check
         caller = self.caller
         if caller.kind == "key":  # its owner sees what is its own alone
             caller = replace(caller, scopes=caller.scopes - {"keys:admin"})
@@ -385,7 +383,7 @@ class PageRequest(Struct):
             request_id=self.id,
             token=self._secret,
             session=self.session,
-            conditions=Conditions(tag.encode("ascii", "replace")) if tag else NO_CONDITIONS,
+            check=check or NO_CONDITIONS.check,
             once=self._idempotent(operation, call, once) if once and is_post else None,
             client=self.head,
         )
@@ -455,18 +453,15 @@ class PageRequest(Struct):
         return replace(page, headers=[*page.headers, cookie_header(_NOTICE, "", self.root, 0)])
 
     async def change(self, resource: str, fields: FieldSet) -> tuple[Any, Any]:
-        """The version changes with each use, so this begins again unless others changed a field."""
-        for _ in range(_ATTEMPTS - 1):
-            with suppress(PreconditionFailed):
-                return await self._change(resource, fields)
-        return await self._change(resource, fields)
+        """Return it before and after. Its version changes with each use, so this checks fields."""
+        before: list[Any] = []
 
-    async def _change(self, resource: str, fields: FieldSet) -> tuple[Any, Any]:
-        before = await self.execute(f"get{resource}")
-        fields.require_unchanged(self.form, before.value)
-        patch = fields.patch(self.form)
-        changed = await self.execute(f"update{resource}", patch, if_match=before.version)
-        return before.value, changed.value
+        def check(found: Any) -> None:
+            fields.require_unchanged(self.form, found)
+            before.append(found)
+
+        changed = await self.execute(f"update{resource}", fields.patch(self.form), check=check)
+        return before[-1], changed.value
 
     async def tell_change(
         self, name: str, before: Texts, now: Texts, version: str = ""

@@ -145,7 +145,9 @@ def _known_of(request: PageRequest) -> DeviceCookie:
     return known_browser(cookie_of(request.head, _KNOWN, request.root))
 
 
-async def _sign_in_again(request: PageRequest, error: PetstoreError) -> Response:
+async def _sign_in_again(request: PageRequest) -> Response:
+    error = request.error
+    assert error is not None  # noqa: S101 - only such a request gets here
     if _KEY not in request.form.fields:
         request.guessed = login_digest(_login_of(request.form), _LOGGED_BYTES)
     return await sign_in_page(

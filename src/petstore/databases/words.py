@@ -156,14 +156,14 @@ class WordIndex(NamedTuple, Generic[S]):
             if size >= _AT_ONCE or row is rows[-1]:
                 yield self._insert(terms)
                 terms, size = {}, 0
-        locked = [row[0] for row in rows]
-        yield Statement(
-            f"DELETE FROM {self.table} WHERE term = '{_PENDING}'"  # noqa: S608
-            f" AND item_id IN ({placeholder_list(1, locked)})",
-            locked,
-            name=f"dequeue_{self.table}",
-        )
-        return len(rows)
+        if locked := [row[0] for row in rows]:
+            yield Statement(
+                f"DELETE FROM {self.table} WHERE term = '{_PENDING}'"  # noqa: S608
+                f" AND item_id IN ({placeholder_list(1, locked)})",
+                locked,
+                name=f"dequeue_{self.table}",
+            )
+        return len(locked)
 
     def _insert(self, terms: Mapping[int, Sequence[str]]) -> Statement:
         # In order of the key: each page of the table is then changed once.

@@ -102,14 +102,18 @@ def moment_in(text: str) -> datetime | None:
         return None
 
 
-def number_or_text(text: str, kind: inspect.Type) -> int | str:
+def number_or_text(text: str) -> int | str:
+    number = integer_in(text)
+    return text if number is None else number
+
+
+def plain_value(text: str, kind: inspect.Type) -> int | str:
     """Return the integer or boolean in ``text``; other text stays, and will be refused."""
     if isinstance(kind, inspect.Metadata):
         kind = kind.type
     if isinstance(kind, inspect.BoolType):
         return _BOOLEANS.get(text, text)
-    number = integer_in(text) if isinstance(kind, inspect.IntType) else None
-    return text if number is None else number
+    return number_or_text(text) if isinstance(kind, inspect.IntType) else text
 
 
 def _faults(values: Mapping[str, Any], into: type) -> Iterator[str]:

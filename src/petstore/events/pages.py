@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from petstore.console.forms import FieldSet, choice
 from petstore.console.history import HistoryLine, newest_acts
 from petstore.console.page import ConsolePage, PageRequest
-from petstore.errors import CursorExpired, InvalidParameter, MissingScope, PetstoreError
+from petstore.errors import CursorExpired, InvalidParameter, MissingScope
 from petstore.events.model import (
     ADMIN_EVENT_TYPES,
     EVENT_TYPES,
@@ -88,11 +88,11 @@ def _filters(actors: dict[str, str]) -> FieldSet:
     )
 
 
-async def _activity(request: PageRequest, error: PetstoreError | None = None) -> Response:
+async def _activity(request: PageRequest) -> Response:
     typed = _filters({}).typed(request.form)
     lines: list[HistoryLine] = []
     cursor, following = request.form.text("cursor"), ""
-    if error is None:
+    if request.error is None:
         if typed["kind"] not in ("", *_TYPES):
             msg = f"kind: expected one of {', '.join(_TYPES)}"
             raise InvalidParameter(msg)
@@ -101,7 +101,7 @@ async def _activity(request: PageRequest, error: PetstoreError | None = None) ->
         lines, following = await newest_acts(request, query, _ON_A_PAGE, cursor)
     return request.page(
         "activity.html",
-        form=_filters(await _actors(request, typed["actor"])).new(request.form, error),
+        form=_filters(await _actors(request, typed["actor"])).new(request.form, request.error),
         filters={name: text for name, text in typed.items() if text},
         lines=lines,
         following=following,

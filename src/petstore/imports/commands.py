@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from petstore.cli.output import (
     progress,
     replacing_text,
 )
-from petstore.domain.decoding import integer_in
+from petstore.domain.decoding import number_or_text
 from petstore.pets.model import STATUSES
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
@@ -30,31 +31,23 @@ if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is ins
 
 _MAX_TURNS = 20
 _MEANINGS = (*STATUSES, "none")
+_repeatable = partial(click.option, multiple=True, type=TEXT)
 
 
 @click.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path))
-@click.option(
-    "--column",
-    "columns",
-    multiple=True,
-    type=TEXT,
+@_repeatable(
+    *("--column", "columns"),
     metavar="FIELD=COLUMN",
     help="Take this column as name, category, status or id; none is no column. Repeatable.",
 )
-@click.option(
-    "--value",
-    "values",
-    multiple=True,
-    type=TEXT,
+@_repeatable(
+    *("--value", "values"),
     metavar="WORD=STATUS",
     help="What a word of the status column means: available, pending, sold or none. Repeatable.",
 )
-@click.option(
-    "--category",
-    "categories",
-    multiple=True,
-    type=TEXT,
+@_repeatable(
+    *("--category", "categories"),
     metavar="WORD=CATEGORY",
     help="The category that another word of the file means: a name or an ID. Repeatable.",
 )
@@ -125,7 +118,7 @@ def _settings(client: "Client", values: Sequence[str], options: dict[str, Any]) 
     if options["categories"]:
         pairs = (each.rpartition("=") for each in options["categories"])
         settings["categories"] = {
-            word: find_category(client, integer_in(name) or name, "--category")
+            word: find_category(client, number_or_text(name), "--category")
             for word, _, name in pairs
         }
     if options["default_status"] is not None:

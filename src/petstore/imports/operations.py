@@ -169,8 +169,7 @@ async def _update(context: Context, call: Call[ImportPatch, None]) -> Result[Imp
     settings = patched(present.settings, patch, first)
     preview = await preview_of(store, read_batches(store, present.id), settings)
     start, now = len(first) - len(rows_below(first, settings)), context.services.clock()
-    check = context.conditions.check
-    unit = change_settings(present, settings, start, preview, now, check)
+    unit = change_settings(present, settings, start, preview, now, context.check)
     return await change(context, mapped(unit, _shown))
 
 
@@ -213,7 +212,7 @@ async def _in_steps(
     next_step: Callable[[Reader, StoredImport], Awaitable[_Step | None]],
 ) -> Result[Import]:
     """Take steps for about a second, so that the client can show the progress."""
-    context.conditions.check(present.shown)
+    context.check(present.shown)
     services, ends, rows = context.services, monotonic() + _RUN_SECONDS, 0
     while (
         rows < _RUN_ROWS
@@ -342,10 +341,8 @@ OPERATIONS = (
         "Takes a file, CSV or a workbook of up to 8 MiB and 20,000 rows, and adds nothing yet:"
         " the response says how the file was read, and what a run would do. A file that you"
         " have sent before returns the import that it has, unless that was undone.",
-        *(
-            _create,
-            Success(201, "The import, with the `id` the service assigned.", Import, _EXAMPLE),
-        ),
+        _create,
+        Success(201, "The import, with the `id` the service assigned.", Import, _EXAMPLE),
         query=CreateImportQuery,
         body=FileBody,
         media_types=MEDIA_TYPES,

@@ -16,7 +16,7 @@ from petstore.console.forms import FieldSet, choice, isolated, optional
 from petstore.console.page import ConsolePage, Notice, PageRequest
 from petstore.domain.decoding import integer_in
 from petstore.domain.names import name_key
-from petstore.errors import InvalidBody, PetstoreError
+from petstore.errors import InvalidBody
 from petstore.http.messages import Response
 from petstore.imports.columns import ImportColumn, ImportMapping
 from petstore.imports.model import Import, ImportPreview, ImportWord
@@ -46,13 +46,13 @@ _KEPT = {
 }
 
 
-async def _start(request: PageRequest, error: PetstoreError | None = None) -> Response:
+async def _start(request: PageRequest) -> Response:
     found = await request.list_page("listImports")
     return request.page(
         "imports.html",
         imports=found.value,
         cursor=found.next,
-        form=FieldSet().new(request.form, error),
+        form=FieldSet().new(request.form, request.error),
         max_rows=MAX_ROWS,
         max_mebibytes=MAX_UPLOAD // 2**20,
     )
@@ -83,13 +83,11 @@ def _singular(category: str) -> str:
     return name_key(category).removesuffix("s")
 
 
-async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
-    return await _page(request, await _find(request), error)
+async def _show(request: PageRequest) -> Response:
+    return await _page(request, await _find(request))
 
 
-async def _page(
-    request: PageRequest, found: Import, error: PetstoreError | None = None, *, continues: str = ""
-) -> Response:
+async def _page(request: PageRequest, found: Import, *, continues: str = "") -> Response:
     preview, categories = _preview(found), list[tuple[str, str]]()
     if found.state == "open":
         listed = await first_categories(request)
@@ -103,7 +101,7 @@ async def _page(
         continues=continues,
         refused=await _refused_rows(request) if has_refused else [],
         kept_because=_KEPT,
-        form=form.new(request.form, error, _texts(found)),
+        form=form.new(request.form, request.error, _texts(found)),
         columns=[*_FIELDS],
         words=[name for name in form.labels if name.startswith(_VALUE) or name == _OTHERS],
         categories=[name for name in form.labels if name.startswith(_CATEGORY)],
@@ -116,8 +114,7 @@ def _preview(found: Import) -> ImportPreview:
 
 async def _refused_rows(request: PageRequest) -> list[list[str]]:
     result = await request.execute("getImportRefused", query={"limit": _REFUSED})
-    assert result.response is not None  # noqa: S101 - it is a file
-    assert result.response.file is not None  # noqa: S101
+    assert result.response and result.response.file  # noqa: S101, PT018 - it is a file
     with result.response.file as file:
         file.seek(0)
         text = file.read().decode("utf-8-sig")

@@ -30,7 +30,7 @@ from petstore.errors import (
 from petstore.events.changes import PageRange
 from petstore.http.messages import Headers, Receive, Request, Response
 from petstore.interface.authentication import (
-    authenticate,
+    authenticate_again,
     bearer_token,
     look_up,
     require_network,
@@ -74,7 +74,7 @@ from petstore.interface.routes import (
     not_allowed,
     preflight_response,
 )
-from petstore.keys.model import Caller
+from petstore.keys.model import Caller, Scope
 from petstore.limits.admission import KEY
 from petstore.limits.decide import Decision
 from petstore.logs import RequestLine
@@ -94,7 +94,6 @@ _FIRST_ERROR = 400
 _TOO_MANY = 429
 _PAGE_METHODS = ["GET", "HEAD"]
 _NO_QUERY: Query[Any] = Query(None)
-_EMPTY_BODY = b"{}"
 _WITHOUT_CONTENT = (204, 304)
 _WHOLE = ("none", "read")
 
@@ -310,9 +309,9 @@ class Application:
         if operation.body is not None:
             text = await self._bodies.read(request, receive, is_list=operation.is_batch)
             if request.content is None:  # some of it came later than the head
-                key = await self._find_caller_again(exchange)
-                require_scope(key, operation.scope)
-            body = decode_json(text or _absent_body(operation), operation.body)
+                key = await self._find_caller_again(exchange, operation.scope)
+            absent = b"" if operation.body_required else b"{}"
+            body = decode_json(text or absent, operation.body)
         if operation.in_turn:
             return await self._respond_in_turn(exchange, operation, key, body)
         return await self._execute(exchange, operation, key, body)
@@ -359,8 +358,7 @@ class Application:
         """If the day has less left, a batch costs one request of the minute alone."""
         admission = self.services.admission
         with await admission.batches.take(key.id), await admission.working_batches.take(key.id):
-            key = await self._find_caller_again(exchange)
-            require_scope(key, operation.scope)
+            key = await self._find_caller_again(exchange, operation.scope)
             size = len(body) if operation.is_batch else 1
             if size > 1:
                 charge, admitted = self.services.limiter.charge, exchange.decision
@@ -375,16 +373,14 @@ class Application:
         with await admission.files.take(key.id):
             upload = await self._bodies.read_upload(request, receive, operation.media_types)
             with upload.content, await admission.readings.take(key.id):
-                key = await self._find_caller_again(exchange)
-                require_scope(key, operation.scope)
+                key = await self._find_caller_again(exchange, operation.scope)
                 return await self._execute(exchange, operation, key, upload)
 
-    async def _find_caller_again(self, exchange: Exchange) -> Caller:
+    async def _find_caller_again(self, exchange: Exchange, scope: Scope | None = None) -> Caller:
         keys, token = self.services.keys, exchange.token
-        key = exchange.caller = keys.get_cached(token) or await authenticate(token, keys)
-        if key.allowed_networks:
-            require_network(key, exchange.client)
-        return key
+        exchange.caller = await authenticate_again(token, keys, exchange.client)
+        require_scope(exchange.caller, scope)
+        return exchange.caller
 
     async def _look_up(self, exchange: Exchange, token: bytes) -> Caller:
         look_ups, client = self.services.admission.look_ups, exchange.client
@@ -434,7 +430,7 @@ class Application:
             exchange.root,
             exchange.request_id,
             token=exchange.token,
-            conditions=conditions,
+            check=conditions.check,
             once=once,
             client=request,
         )
@@ -497,10 +493,6 @@ class Application:
         )
         for note in self._on_response:
             note(line)
-
-
-def _absent_body(operation: Operation) -> bytes:
-    return b"" if operation.body_required else _EMPTY_BODY
 
 
 def _idempotent(

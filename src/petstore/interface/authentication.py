@@ -20,6 +20,13 @@ async def authenticate(token: bytes, keys: ApiKeyCache) -> Caller:
     return key
 
 
+async def authenticate_again(token: bytes, keys: ApiKeyCache, address: str) -> Caller:
+    """Return the caller as it is after a wait."""
+    key = await authenticate(token, keys)
+    require_network(key, address)
+    return key
+
+
 async def look_up(
     token: bytes, keys: ApiKeyCache, look_ups: MinuteLimiter[str], address: str
 ) -> Caller:

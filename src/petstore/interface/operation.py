@@ -19,9 +19,9 @@ from petstore.events.feed import Client, Feed
 from petstore.events.model import Author
 from petstore.events.store import Change
 from petstore.http.messages import Headers, Response
-from petstore.interface.authentication import authenticate, require_network
+from petstore.interface.authentication import authenticate_again, require_network
 from petstore.interface.idempotency_records import Attempt, SafeRetries
-from petstore.interface.messages import JSON, NO_CONDITIONS, Conditions, encode_json, entity_tag
+from petstore.interface.messages import JSON, NO_CONDITIONS, encode_json, entity_tag
 from petstore.keys.model import Caller, Scope, digest
 from petstore.keys.store import ApiKeyCache, find_key
 from petstore.limits.admission import Admission
@@ -71,8 +71,9 @@ class Context(Struct, frozen=True):
 
     ``address`` is the client's, behind trusted proxies. The events that the call causes name
     its ``request_id``. ``token`` is what authenticated it: the token of a key, or the secret of the
-    ``session`` of the console. ``once`` names a request with an ``Idempotency-Key``. ``client`` is
-    told to a long poll, which ends if the client leaves.
+    ``session`` of the console. ``check`` refuses to change a resource as it is now. ``once`` names
+    a request with an ``Idempotency-Key``. ``client`` is told to a long poll, which ends if the
+    client leaves.
     """
 
     services: Services
@@ -82,7 +83,7 @@ class Context(Struct, frozen=True):
     request_id: str = ""
     token: bytes = b""
     session: Session | None = None
-    conditions: Conditions = NO_CONDITIONS
+    check: Callable[[Any], None] = NO_CONDITIONS.check
     once: "IdempotentRequest | None" = None
     client: Client | None = None
 
@@ -96,7 +97,7 @@ class Context(Struct, frozen=True):
         return Change(
             self.services.clock(),
             self.author,
-            self.conditions.check,
+            self.check,
             settings.strict_categories,
             settings.reservation_minutes,
             settings.currency,
@@ -129,17 +130,14 @@ class Context(Struct, frozen=True):
         """Return the caller as it is after a wait."""
         keys = self.services.keys
         if self.session is None:
-            caller = await authenticate(self.token, keys)
-        else:
-            secret, now = self.token.decode("latin-1"), self.services.clock()
-            session = await find_session(self.services.store, secret, keys.environment, now)
-            if session is None:
-                msg = "sign in again"
-                raise MissingKey(msg)
-            caller = session.caller
-        if caller.allowed_networks:
-            require_network(caller, self.address)
-        return caller
+            return await authenticate_again(self.token, keys, self.address)
+        secret, now = self.token.decode("latin-1"), self.services.clock()
+        session = await find_session(self.services.store, secret, keys.environment, now)
+        if session is None:
+            msg = "sign in again"
+            raise MissingKey(msg)
+        require_network(session.caller, self.address)
+        return session.caller
 
 
 class Result(Struct, Generic[Value], frozen=True):

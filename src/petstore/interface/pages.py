@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from petstore.databases.contract import Store
 from petstore.databases.pages import Page
 from petstore.domain.cursors import BY_DELIVERY, BY_ID, NEWEST_FIRST, CursorForm
-from petstore.domain.decoding import convert, field_types, number_or_text
+from petstore.domain.decoding import convert, field_types, plain_value
 from petstore.domain.fields import Int64, any_text
 from petstore.domain.names import MAX_SEARCHED
 from petstore.errors import InvalidParameter
@@ -178,12 +178,12 @@ def _decode(query: bytes, into: type) -> Query[Any]:
             continue
         text, kind = _text(value), kinds[name]
         if isinstance(kind, inspect.ListType):
-            values.setdefault(name, []).append(number_or_text(text, kind.item_type))
+            values.setdefault(name, []).append(plain_value(text, kind.item_type))
         elif name in values:
             msg = f"{name}: expected once, got it twice"
             raise InvalidParameter(msg)
         else:
-            values[name] = number_or_text(text, kind)
+            values[name] = plain_value(text, kind)
         if name != "cursor":
             filters.append((name, text))
     return Query(convert(values, into, InvalidParameter), urlencode(filters))

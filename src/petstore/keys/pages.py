@@ -12,7 +12,6 @@ from petstore.console.forms import (
     FieldSet,
     choice,
     isolated,
-    number_or_text,
     problem_of,
     words,
 )
@@ -20,9 +19,10 @@ from petstore.console.history import history_of
 from petstore.console.numbers import Bars, chart_day
 from petstore.console.page import ConsolePage, Notice, PageRequest, executes, operation_in_words
 from petstore.console.templates import SCOPE_WORDS
+from petstore.domain.decoding import number_or_text
 from petstore.domain.names import MAX_SEARCHED
 from petstore.domain.plans import PLANS, UNLIMITED, Limits
-from petstore.errors import PetstoreError, PreconditionFailed
+from petstore.errors import PreconditionFailed
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.keys.model import PREFIXES, Key
@@ -121,8 +121,8 @@ async def _find(request: PageRequest) -> Response:
     return await request.redirect(f"/keys?{urlencode({'name': name})}" if name else "/keys")
 
 
-async def _new(request: PageRequest, error: PetstoreError | None = None) -> Response:
-    form = _FORM.new(request.form, error, _NEW_KEY)
+async def _new(request: PageRequest) -> Response:
+    form = _FORM.new(request.form, request.error, _NEW_KEY)
     return request.page("key_new.html", form=form)
 
 
@@ -131,13 +131,13 @@ async def _create(request: PageRequest) -> Response:
     return request.page("key_token.html", 201, key=key, back=f"/keys/{key.id}")
 
 
-async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
+async def _show(request: PageRequest) -> Response:
     key: Key = (await request.execute("getKey")).value
     usage = await _usage_shown(request, (await request.execute("getKeyUsage")).value, key.id)
     return request.page(
         "key.html",
         key=key,
-        form=_FORM.shown(_FORM.texts(key), "", request.form, error),
+        form=_FORM.shown(_FORM.texts(key), "", request.form, request.error),
         history=await history_of(request, f"key/{key.id}"),
         graces=GRACES[:-1],
         **usage,
@@ -182,12 +182,12 @@ def _window(label: str, window: UsageWindow) -> tuple[str, int, int | None, Mill
     return label, window.limit - window.remaining, limit, window.reset * SECOND
 
 
-async def _show_usage(request: PageRequest, error: PetstoreError | None = None) -> Response:
+async def _show_usage(request: PageRequest) -> Response:
     services, own = request.services, request.caller
     usage: Usage = (await request.execute("getUsage")).value
     return request.page(
         "usage.html",
-        problem=None if error is None else problem_of(error),
+        problem=None if request.error is None else problem_of(request.error),
         key=own,
         # The end of the token of the session, which a rotation may have set.
         ends_at=None if own.expires_at is None else utc(own.expires_at),

@@ -10,6 +10,7 @@ from petstore.clock import Clock
 from petstore.errors import Overloaded, RateLimitExceeded
 from petstore.limits.decide import Budget
 from petstore.limits.memory import MinuteLimiter
+from petstore.settings import Settings
 
 
 class Turns:
@@ -70,17 +71,20 @@ _PAGE = Budget("console", "your pages in the console")
 class Admission:
     """The budgets of a process. Those that processes share are counted by the ``RateLimiter``."""
 
-    def __init__(
-        self, clock: Clock, per_address: int, addresses: int, uncharged: int, pages: int
-    ) -> None:
-        self.address = Budget("address", "this address without a valid key", per_address, addresses)
+    def __init__(self, clock: Clock, settings: Settings) -> None:
+        each, addresses = settings.anonymous_per_minute, settings.max_tracked_addresses
+        self.address = Budget("address", "this address without a valid key", each, addresses)
         """Requests without a valid key, of a network; processes share it."""
-        look_up = _LOOK_UP._replace(per_minute=per_address, capacity=addresses)
+        look_up = _LOOK_UP._replace(per_minute=each, capacity=addresses)
         self.look_ups = MinuteLimiter[str](clock, look_up)
         """Look-ups of keys that are not valid, and forms of strangers, of a network."""
-        self.uncharged = MinuteLimiter[int](clock, _UNCHARGED._replace(per_minute=uncharged))
+        self.uncharged = MinuteLimiter[int](
+            clock, _UNCHARGED._replace(per_minute=settings.usage_per_minute)
+        )
         """Requests of a key that cost nothing of its plan."""
-        self.pages = MinuteLimiter[tuple[int, str]](clock, _PAGE._replace(per_minute=pages))
+        self.pages = MinuteLimiter[tuple[int, str]](
+            clock, _PAGE._replace(per_minute=settings.console_per_minute)
+        )
         """Pages of the console, of a caller in a network."""
         msg = "this key has 8 batches in progress: wait until one has its response"
         self.batches = Turns("batches", each=8, refusal=msg)  # each has its body in memory

@@ -23,7 +23,7 @@ from petstore.console.forms import (
 )
 from petstore.console.history import History, history_of, sellers_of
 from petstore.console.numbers import money_in_words, plain_amount, typed_amount
-from petstore.console.page import ConsolePage, Handler, Notice, PageRequest, Refused, Undo
+from petstore.console.page import ConsolePage, Handler, Notice, PageRequest, Undo
 from petstore.console.templates import ago_in_words
 from petstore.domain.names import MAX_SEARCHED, name_key
 from petstore.domain.time_zones import local_time, typed_moment
@@ -31,7 +31,6 @@ from petstore.errors import (
     InvalidBody,
     InvalidParameter,
     NotFound,
-    PetstoreError,
     PreconditionFailed,
 )
 from petstore.http.messages import Response
@@ -190,10 +189,10 @@ async def latest_order(request: PageRequest, pet: Pet) -> Order | None:
 # The list
 
 
-async def _list(request: PageRequest, error: PetstoreError | None = None) -> Response:
-    form, tab = _FILTERS.new(request.form, error), _tab(request)
+async def _list(request: PageRequest) -> Response:
+    form, tab = _FILTERS.new(request.form, request.error), _tab(request)
     search, orders, cursor = _Search(None), list[Order](), ""
-    if error is None:
+    if request.error is None:
         search = await _search(request, form.typed)
         orders, cursor = await _orders(request, search, tab)
     kept = {name: text for name, text in form.typed.items() if text}
@@ -217,7 +216,7 @@ async def _list(request: PageRequest, error: PetstoreError | None = None) -> Res
         back=f"/orders?{urlencode({**here, 'cursor': request.form.text('cursor')})}",
         names=await request.category_names({pet.category_id for pet in pets}),
     )
-    if error:
+    if request.error:
         return page
     return await request.list_response("/orders", here, Result(orders, cursor), page)
 
@@ -308,18 +307,16 @@ def _list_query(search: _Search, tab: str) -> dict[str, Any]:
 # One order
 
 
-async def _show(
-    request: PageRequest, error: PetstoreError | None = None, wanted: OrderStatus | None = None
-) -> Response:
+async def _show(request: PageRequest, wanted: OrderStatus | None = None) -> Response:
     order: Order = (await request.execute("getOrder")).value
     (card,) = await cards_of(request, [order])
     history = await history_of(request, f"order/{order.id}")
     fields = order_form(request, order)
-    form = fields.shown(fields.texts(order), Result(order).version, request.form, error)
+    form = fields.shown(fields.texts(order), Result(order).version, request.form, request.error)
     told = ""
-    if error is not None and not isinstance(error, InvalidBody):
+    if request.error is not None and not isinstance(request.error, InvalidBody):
         told = _conflict(request, card, history, wanted)
-        if wanted is not None or not isinstance(error, PreconditionFailed):
+        if wanted is not None or not isinstance(request.error, PreconditionFailed):
             form = form._replace(problem=Problem("", told), is_conflict=False)
     return request.page(
         "order.html",
@@ -423,7 +420,7 @@ async def _download(request: PageRequest) -> Response:
     return await download_list(request, "orders", EXPORTED, "listOrders", query, rows_of)
 
 
-def _to(status: OrderStatus) -> tuple[Handler, str, Refused]:
+def _to(status: OrderStatus) -> tuple[Handler, str, Handler]:
     return partial(_move, status=status), "updateOrder", partial(_show, wanted=status)
 
 

@@ -7,7 +7,7 @@ from petstore.console.forms import Field, FieldSet, choice, isolated, problem_of
 from petstore.console.history import history_of
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, failure_of
 from petstore.console.sign_in import browser_of, is_phone, signed_in
-from petstore.errors import InvalidBody, MissingKey, NotFound, PetstoreError
+from petstore.errors import InvalidBody, MissingKey, NotFound
 from petstore.http.messages import Response
 from petstore.keys.model import ROLES, Role
 from petstore.people.model import INVITATION_LIFE, Person
@@ -35,8 +35,8 @@ async def _list(request: PageRequest) -> Response:
     return request.page("people.html", people=await request.list_page("listPeople"))
 
 
-async def _new(request: PageRequest, error: PetstoreError | None = None) -> Response:
-    form = _FORM.new(request.form, error, {"role": "clerk"})
+async def _new(request: PageRequest) -> Response:
+    form = _FORM.new(request.form, request.error, {"role": "clerk"})
     return request.page("person_new.html", form=form)
 
 
@@ -46,12 +46,12 @@ async def _create(request: PageRequest) -> Response:
     return request.page("person_invited.html", 201, person=created.value, hours=_HOURS)
 
 
-async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
+async def _show(request: PageRequest) -> Response:
     person: Person = (await request.execute("getPerson")).value
     return request.page(
         "person.html",
         person=person,
-        form=_FORM.shown(_FORM.texts(person), "", request.form, error),
+        form=_FORM.shown(_FORM.texts(person), "", request.form, request.error),
         history=await history_of(request, f"person/{person.id}"),
         scopes=ROLES[person.role],
         devices=await request.sessions.devices(person.id),
@@ -108,16 +108,15 @@ _ACCOUNT = "/account"
 _LABELS = {"current": "Current password", "password": "New password"}
 
 
-async def _show_account(request: PageRequest, error: PetstoreError | None = None) -> Response:
-    """``error`` is why the form of the password failed."""
-    if isinstance(error, (MissingKey, NotFound)):
-        raise type(error)(error.message)
+async def _show_account(request: PageRequest) -> Response:
+    if isinstance(request.error, (MissingKey, NotFound)):
+        raise type(request.error)(request.error.message)
     caller = request.caller
     is_person = caller.kind == "person"
     return request.page(
         "account.html",
         account=await request.sessions.read_account(caller.id) if is_person else None,
-        problem=None if error is None else problem_of(error, _LABELS),
+        problem=None if request.error is None else problem_of(request.error, _LABELS),
         devices=await request.sessions.devices(caller.id),
         shortest=MIN_LENGTH,
     )
@@ -157,17 +156,17 @@ async def _end_others(request: PageRequest) -> Response:
 _INVITATION = "/invitation/{secret}"
 
 
-async def _show_invitation(request: PageRequest, error: PetstoreError | None = None) -> Response:
+async def _show_invitation(request: PageRequest) -> Response:
     account = await request.sessions.find_invited(request.parameter)
     problem = ""
-    if error is not None and not isinstance(error, NotFound):
-        problem = failure_of(error, request.id).message
+    if request.error is not None and not isinstance(request.error, NotFound):
+        problem = failure_of(request.error, request.id).message
     return request.page(
         "invitation.html",
         200 if account else NotFound.status,
         account=account,
         problem=problem,
-        is_typed=isinstance(error, InvalidBody),
+        is_typed=isinstance(request.error, InvalidBody),
         stays=request.form.text("stays") if problem else is_phone(request.head),
         shortest=MIN_LENGTH,
     )

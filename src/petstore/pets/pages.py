@@ -20,7 +20,6 @@ from petstore.console.forms import (
     Texts,
     choice,
     isolated,
-    number_or_text,
     optional,
     typed_id,
     undo_fields,
@@ -28,8 +27,9 @@ from petstore.console.forms import (
 from petstore.console.history import History, deleted_page, history_of, newest_events
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
 from petstore.domain.cursors import MAX_COUNTED
+from petstore.domain.decoding import number_or_text
 from petstore.domain.time_zones import local_time
-from petstore.errors import InvalidBody, NotFound, PetReserved, PetstoreError, PreconditionFailed
+from petstore.errors import InvalidBody, NotFound, PetReserved, PreconditionFailed
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.orders.model import OPEN_STATUSES, Order
@@ -96,12 +96,12 @@ FORM = _form()
 TABLE = FORM.only("name", "status", "categoryId")
 
 
-async def _list(request: PageRequest, error: PetstoreError | None = None) -> Response:
+async def _list(request: PageRequest) -> Response:
     wanted = _FILTERS.typed(request.form)
-    form = _FILTERS.new(request.form, error)
+    form = _FILTERS.new(request.form, request.error)
     suggested, number = None, _NUMBER.fullmatch(wanted["name"])
     found = Result[list[Pet]]([])
-    if error is None:
+    if request.error is None:
         found = await request.execute("listPets", query=list_query(request.form))
         suggested = await request.find_pet(typed_id(number[1])) if number else None
     count = found.total
@@ -126,7 +126,7 @@ async def _list(request: PageRequest, error: PetstoreError | None = None) -> Res
         max_selected=MAX_SELECTED,
         box_of=box_of,
     )
-    return page if error else await request.list_response("/pets", filters, found, page)
+    return page if request.error else await request.list_response("/pets", filters, found, page)
 
 
 def list_query(form: Form) -> dict[str, Any]:
@@ -140,8 +140,8 @@ def list_query(form: Form) -> dict[str, Any]:
     return query | {"limit": _ON_A_PAGE, "cursor": form.text("cursor") or None}
 
 
-async def _new(request: PageRequest, error: PetstoreError | None = None) -> Response:
-    form = FORM.new(request.form, error, {"status": "available"})
+async def _new(request: PageRequest) -> Response:
+    form = FORM.new(request.form, request.error, {"status": "available"})
     return request.page(
         "new_pet.html",
         form=await category_form(request, form),
@@ -185,7 +185,7 @@ def _next_to(pet: Pet) -> str:
     return f"/pets/new?{urlencode({'categoryId': pet.category_id, 'status': pet.status or ''})}"
 
 
-async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
+async def _show(request: PageRequest) -> Response:
     history = await history_of(request, f"pet/{request.path_id}")
     try:
         found = await _get(request)
@@ -199,6 +199,7 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
     latest = await latest_order(request, pet) if pet.status in ("pending", "sold") else None
     order = latest if latest and latest.status in OPEN_STATUSES else None
     sale = latest if latest and pet.status == "sold" and _is_sale(latest, history) else None
+    error = request.error
     of_sale, of_change = (error, None) if _SELLS in request.form.fields else (None, error)
     form = FORM.shown(now, found.version, request.form, of_change)
     form = form._replace(fields=_offered(pet, order, form.typed["status"]).fields)

@@ -70,16 +70,16 @@ class _Outcome(NamedTuple):
 # Change and delete
 
 
-async def _ask(request: PageRequest, error: PetstoreError | None = None) -> Response:
+async def _ask(request: PageRequest) -> Response:
     pets: Mapping[int, Pet] = {}
     try:
         selected, _ = await _selected(request)
         pets = await request.pets_of(selected)
     except InvalidBody as unselected:
-        request.error = error = unselected
+        request.error = unselected
     return request.page(
         "selection.html",
-        form=await category_form(request, SELECTION_FORM.new(request.form, error), KEEP),
+        form=await category_form(request, SELECTION_FORM.new(request.form, request.error), KEEP),
         boxes={box_of(pet): pet for pet in pets.values()},
         names=await request.category_names({pet.category_id for pet in pets.values()}),
         back=_back(request),

@@ -13,7 +13,7 @@ from petstore.console.forms import Field, FieldSet, ShownForm, Texts
 from petstore.console.numbers import Bars, chart_day
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.domain.csv_files import csv_writer
-from petstore.errors import InvalidParameter, PetstoreError
+from petstore.errors import InvalidParameter
 from petstore.http.messages import Response
 from petstore.sales.model import Sales, SalesRow, totals_of
 
@@ -33,14 +33,14 @@ class _CategoryRow(NamedTuple):
     share: float
 
 
-async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
+async def _show(request: PageRequest) -> Response:
     typed, shown = _typed(request), _FORM.typed(request.form)
-    report = None if error else await _report(request, typed)
+    report = None if request.error else await _report(request, typed)
     if report:
         shown = {"from": str(report["days"].first), "to": str(report["days"].last)}
     return request.page(
         "sales.html",
-        form=ShownForm(_FORM.fields, shown, shown, problem=_FORM.problem(error)),
+        form=ShownForm(_FORM.fields, shown, shown, problem=_FORM.problem(request.error)),
         given=typed,
         ranges=_ranges(request),
         separators=SEPARATOR.options,

@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from functools import partial
 
-from petstore.console.forms import GRACES, Field, FieldSet, choice, number_or_text, optional, words
+from petstore.console.forms import GRACES, Field, FieldSet, choice, optional, words
 from petstore.console.history import names_of
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, executes
+from petstore.domain.decoding import number_or_text
 from petstore.domain.time_zones import typed_moment
-from petstore.errors import InvalidParameter, PetstoreError
+from petstore.errors import InvalidParameter
 from petstore.events.model import EVENT_TYPES, readable_types
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
@@ -74,8 +75,8 @@ async def _owners(request: PageRequest, webhooks: Iterable[Webhook]) -> dict[str
     return await names_of(request, {f"{each.owner.type}/{each.owner.id}" for each in webhooks})
 
 
-async def _new(request: PageRequest, error: PetstoreError | None = None) -> Response:
-    form = _form(request).new(request.form, error)
+async def _new(request: PageRequest) -> Response:
+    form = _form(request).new(request.form, request.error)
     return request.page("webhook_new.html", form=form)
 
 
@@ -86,15 +87,15 @@ async def _create(request: PageRequest) -> Response:
     return request.page("webhook_secret.html", 201, webhook=created.value)
 
 
-async def _show(request: PageRequest, error: PetstoreError | None = None) -> Response:
+async def _show(request: PageRequest) -> Response:
     found = await request.execute("getWebhook")
     fields = _form(request)
-    form = fields.shown(fields.texts(found.value), found.version, request.form, error)
+    form = fields.shown(fields.texts(found.value), found.version, request.form, request.error)
     deliveries = Result[list[object]]([])
     is_own = found.value.owner.id == request.caller.id
     wanted = _STATE.body(_STATE.typed(request.form))
     is_newest = not wanted and not request.form.text("cursor")
-    if is_own and not isinstance(error, InvalidParameter):
+    if is_own and not isinstance(request.error, InvalidParameter):
         deliveries = await request.list_page(
             "listWebhookDeliveries", _NEWEST if is_newest else _DELIVERIES, **wanted
         )
@@ -104,9 +105,9 @@ async def _show(request: PageRequest, error: PetstoreError | None = None) -> Res
         is_own=is_own,
         names=await _owners(request, [found.value]),
         form=form,
-        filters=_STATE.new(request.form, error),
-        grace=_GRACE.new(request.form, error),
-        since=_since(request).new(request.form, error),
+        filters=_STATE.new(request.form, request.error),
+        grace=_GRACE.new(request.form, request.error),
+        since=_since(request).new(request.form, request.error),
         deliveries=deliveries,
     )
 
