@@ -281,6 +281,17 @@ def test_a_response_that_fails_ends_its_connection_and_none_that_is_sent_with_it
         assert first.rest() == b""
 
 
+def test_responses_that_are_ready_together_go_each_to_its_own_client_in_order(app: Echo) -> None:
+    app.is_free = lambda: len(app.seen) >= 40
+    with served(app) as server, ExitStack() as opened:
+        clients = [opened.enter_context(RawSocket(server.port)) for _ in range(40)]
+        for number, client in enumerate(clients):
+            client.send(b"".join(GET.replace(b"/", b"/%d-%d" % (number, n), 1) for n in range(3)))
+        for number, client in enumerate(clients):
+            bodies = [client.read_response().body for _ in range(3)]
+            assert bodies == [b"GET /%d-%d? " % (number, n) for n in range(3)]
+
+
 def file_with(content: bytes) -> IO[bytes]:
     file = TemporaryFile()  # noqa: SIM115 - the server closes it
     file.write(content)
