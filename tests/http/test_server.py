@@ -109,6 +109,21 @@ async def test_clients_waiting_to_be_accepted_at_a_stop_get_their_responses() ->
 
 
 @pytest.mark.anyio
+async def test_processes_share_the_clients_that_connect_at_once() -> None:
+    with listen("127.0.0.1", 0) as shared, ExitStack() as stack:
+        servers = [HttpServer(Echo(), shared.dup(), ConnectionLimits()) for _ in range(2)]
+        for _ in range(24):
+            stack.enter_context(socket.create_connection(shared.getsockname(), 30))
+        serving = [asyncio.create_task(server.serve()) for server in servers]
+        while sum(one.connections for one in servers) < 24:  # noqa: ASYNC110 - turns, not time
+            await asyncio.sleep(0)
+        assert [one.connections for one in servers] == [12, 12]
+        for server in servers:
+            server.stop()
+        await asyncio.wait_for(asyncio.gather(*serving), 30)
+
+
+@pytest.mark.anyio
 async def test_clients_that_wait_at_a_shared_socket_are_left_to_the_next_server() -> None:
     with listen("127.0.0.1", 0) as shared:
         first, second = (HttpServer(Echo(), shared.dup(), ConnectionLimits()) for _ in range(2))

@@ -132,11 +132,11 @@ class PostgresStore:
         self._has_no_unit = asyncio.Event()
         self._has_no_unit.set()
         self._connect = partial(connect, url, timeout / SECOND, timeout)
-        # After this time, what a dead or stopped process has locked is free again.
+        # What a stopped process has locked is free before those who wait for it get a 503.
         self._begin = (
             "BEGIN ISOLATION LEVEL READ COMMITTED;"
             f" SET LOCAL statement_timeout = {timeout};"
-            f" SET LOCAL idle_in_transaction_session_timeout = {timeout}"
+            f" SET LOCAL idle_in_transaction_session_timeout = {timeout * 2 // 3}"
         )
 
     def migrate(self) -> None:

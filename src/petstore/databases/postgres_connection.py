@@ -42,7 +42,6 @@ _MAX_IDLE_SECONDS = 30
 _SESSION = {
     **dict.fromkeys(("enable_seqscan", "enable_bitmapscan", "jit"), "off"),
     "tcp_keepalives_idle": "30",
-    "idle_in_transaction_session_timeout": "2000",  # a process that hangs keeps no locks
 }
 
 

@@ -130,7 +130,8 @@ class HttpServer:
 
     def _accept(self) -> bool:
         """Accept a few clients and leave others to less busy processes; return if more may wait."""
-        for _ in range(_ACCEPTED_AT_ONCE):
+        # Of a few clients that connect at once, other processes that are awake have theirs.
+        for _ in range(min(1 + self.connections // 16, _ACCEPTED_AT_ONCE)):
             if self.connections >= self.max_connections:
                 self._stop_accepting()
                 return False
