@@ -62,7 +62,7 @@ class Shared:
     def send(self, connection: "Connection", response: Response) -> None:
         """Send the responses of one turn of the event loop together.
 
-        A write takes much longer if it wakes the client; of several at once, the first wakes it.
+        To wake the client is a good part of a write. The first one wakes it for all.
         """
         ready = self._ready
         ready.append((connection, response))

@@ -129,8 +129,7 @@ class HttpServer:
         self._ticking = self._loop.call_later(min(_MAX_TICK, self._seconds / 4), self._tick)
 
     def _accept(self) -> bool:
-        """Accept a few clients and leave others to less busy processes; return if more may wait."""
-        # Of a few clients that connect at once, other processes that are awake have theirs.
+        """Accept some clients, fewer if few are connected; return if more may wait."""
         for _ in range(min(1 + self.connections // 16, _ACCEPTED_AT_ONCE)):
             if self.connections >= self.max_connections:
                 self._stop_accepting()
