@@ -87,9 +87,7 @@ def test_a_value_that_the_service_refuses_is_named_as_the_option(admin_shop: Sho
         assert words.startswith(f"{option}: expected ")
 
 
-def test_a_new_key_lasts_as_long_as_wanted_and_its_token_is_alone(
-    admin_shop: Shop,
-) -> None:
+def test_a_new_key_lasts_as_long_as_wanted_and_its_token_is_alone(admin_shop: Shop) -> None:
     key = issued(admin_shop, "--expires-in", "30d")
     left = datetime.fromisoformat(key["expiresAt"]) - datetime.now(UTC)
     assert abs(left - timedelta(days=30)) < timedelta(seconds=20)

@@ -50,7 +50,8 @@ _HEAD, _BODY, _PIPELINED, _IGNORED = Input  # Python 3.11 looks members up slowl
 class Shared:
     def __init__(self, max_buffered: int) -> None:
         self.connections: set[Connection] = set()
-        self.turns = Rounds(asyncio.get_running_loop(), _IN_A_ROUND)
+        self._loop = asyncio.get_running_loop()
+        self.turns = Rounds(self._loop, _IN_A_ROUND)
         self.budget = BufferBudget(max_buffered)
         self.buffer = memoryview(bytearray(_READ_AT_ONCE))  # what one connection has just read
         self.waste = memoryview(bytearray(_IGNORED_AT_ONCE))  # input that is ignored
@@ -69,7 +70,7 @@ class Shared:
         if not self.unanswered or len(ready) == _SENT_AT_ONCE:
             self._send_ready()
         elif len(ready) == 1:
-            asyncio.get_running_loop().call_soon(self._send_ready)
+            self._loop.call_soon(self._send_ready)
 
     def _send_ready(self) -> None:
         ready, self._ready = self._ready, []
@@ -362,10 +363,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         finally:
             self._shared.unanswered -= 1
-        if response.file is None:
-            self._shared.send(self, response)
-        else:
-            self.send(response)
+        self._shared.send(self, response)
 
     def fail(self) -> None:
         _LOG.exception("a response was not sent")

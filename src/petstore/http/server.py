@@ -129,7 +129,8 @@ class HttpServer:
         self._ticking = self._loop.call_later(min(_MAX_TICK, self._seconds / 4), self._tick)
 
     def _accept(self) -> bool:
-        """Accept some clients, fewer if few are connected; return if more may wait."""
+        """Accept a few clients and leave others to other processes; return if more may wait."""
+        # One more for each 16 connections, which make a turn of the event loop longer.
         for _ in range(min(1 + self.connections // 16, _ACCEPTED_AT_ONCE)):
             if self.connections >= self.max_connections:
                 self._stop_accepting()

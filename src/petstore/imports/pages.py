@@ -114,7 +114,8 @@ def _preview(found: Import) -> ImportPreview:
 
 async def _refused_rows(request: PageRequest) -> list[list[str]]:
     result = await request.execute("getImportRefused", query={"limit": _REFUSED})
-    assert result.response and result.response.file  # noqa: S101, PT018 - it is a file
+    assert result.response is not None  # noqa: S101 - it is a file
+    assert result.response.file is not None  # noqa: S101
     with result.response.file as file:
         file.seek(0)
         text = file.read().decode("utf-8-sig")
