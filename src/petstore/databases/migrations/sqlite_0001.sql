@@ -1,8 +1,9 @@
+-- For more than two values, IN would build a table of them for each row that is written.
 CREATE TABLE pets (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL,
     category_id INTEGER NOT NULL,
-    status TEXT CHECK (status IN ('available', 'pending', 'sold'))
+    status TEXT CHECK (status = 'available' OR status = 'pending' OR status = 'sold')
 ) STRICT;
 
 -- Every index ends in the rowid, so each filter reads its page in order of id.
@@ -199,7 +200,10 @@ CREATE TABLE categories (
 CREATE TABLE orders (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     pet_id INTEGER NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('placed', 'approved', 'delivered', 'returned', 'cancelled')),
+    status TEXT NOT NULL CHECK (
+        status = 'placed' OR status = 'approved' OR status = 'delivered' OR status = 'returned'
+        OR status = 'cancelled'
+    ),
     ship_date TEXT,
     placed_at INTEGER NOT NULL,
     reserved_until INTEGER,
@@ -322,7 +326,7 @@ CREATE TABLE webhook_deliveries (
     event_id TEXT NOT NULL,
     type TEXT NOT NULL,
     resource TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('pending', 'succeeded', 'failed')),
+    state TEXT NOT NULL CHECK (state = 'pending' OR state = 'succeeded' OR state = 'failed'),
     created_at INTEGER NOT NULL,
     attempts INTEGER NOT NULL,
     due_at INTEGER NOT NULL,
