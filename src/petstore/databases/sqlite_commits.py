@@ -1,8 +1,8 @@
 """Group commit: units of work that arrive during a commit run in the next transaction.
 
-Each runs in a savepoint, in the thread of the event loop, and each caller gets its result after the
-fsync. Only COMMIT and waiting for the lock leave that thread. Between the statements of a long unit
-others run: they read what is committed.
+Each runs in the thread of the event loop, in a savepoint unless it is alone, and each caller gets
+its result after the fsync. Only COMMIT and waiting for the lock leave that thread. Between the
+statements of a long unit others run: they read what is committed.
 """
 
 import asyncio
@@ -29,6 +29,10 @@ _SLICE_SECONDS = 0.01
 # So that no unit waits long for the commit of others, nor is refused and committed all the same.
 _GROUP_SECONDS = 0.1
 _COMMIT_SECONDS = 0.3
+# SQL before a unit, to undo it, and after it.
+_IN_SAVEPOINT = "SAVEPOINT unit", "ROLLBACK TO unit", "RELEASE unit"
+# A savepoint copies each page before it changes: 7 % of the CPU of a change.
+_ALONE = "", "ROLLBACK; BEGIN", ""
 
 
 class _Waiting(Struct):
@@ -146,6 +150,7 @@ class GroupCommit:
         # All other changes wait for this group.
         slices = TimeSlices(_SLICE_SECONDS, queues=False)
         ends = loop.time() + _GROUP_SECONDS
+        is_alone = len(group) == 1
         for place, waiting in enumerate(group):
             if outcomes and loop.time() >= ends:
                 self._waiting.extendleft(reversed(group[place:]))
@@ -153,13 +158,14 @@ class GroupCommit:
                 break
             # A change that got a 503 in the meantime must not be made.
             if not waiting.done.done():
-                outcomes.append((waiting.done, await self._run(waiting, slices)))
+                outcomes.append((waiting.done, await self._run(waiting, slices, is_alone=is_alone)))
                 waiting.deadline = max(waiting.deadline, loop.time() + _COMMIT_SECONDS)
         return outcomes
 
-    async def _run(self, waiting: _Waiting, slices: TimeSlices) -> Any:
+    async def _run(self, waiting: _Waiting, slices: TimeSlices, *, is_alone: bool) -> Any:
         execute, unit = self._connections.write, waiting.unit
-        execute("SAVEPOINT unit")
+        begin, undo, end = _ALONE if is_alone else _IN_SAVEPOINT
+        execute(begin)
         try:
             statement = next(unit)
             while True:
@@ -177,8 +183,8 @@ class GroupCommit:
         except OPERATIONAL_ERRORS:
             raise
         except Exception as error:  # noqa: BLE001 - it concerns the caller of this unit alone
-            execute("ROLLBACK TO unit")
+            execute(undo)
             # Without this frame, which has the future of the error.
             result = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
-        execute("RELEASE unit")
+        execute(end)
         return result
