@@ -40,6 +40,8 @@ OPERATIONAL_ERRORS = (
 """Errors of the file and its disk; any other one is a fault of a statement."""
 
 DATA_VERSION = "PRAGMA data_version"
+# SQLite's 1,000 would write a page that many changes share to the database after each few of them.
+_LOG_PAGES = 4_000
 _MAX_LOG_BYTES = 16 * 1024 * 1024
 _READER_TIMEOUT: Milliseconds = 50
 _RETRY_SECONDS = 0.02
@@ -163,6 +165,7 @@ class SqliteConnections:
                 # SQLite copies each page that a savepoint changes. In a temporary file, the copies
                 # of an import would be as much to write as the import itself.
                 self.writer.pragma("temp_store", "memory")
+                self.writer.wal_autocheckpoint(_LOG_PAGES)
                 # The log grows during a long read; SQLite truncates it once it starts over.
                 self.writer.pragma("journal_size_limit", _MAX_LOG_BYTES)
                 # Readers only wait for a recovery; and the event loop waits with them.
