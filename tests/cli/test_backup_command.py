@@ -293,7 +293,7 @@ def test_an_interrupted_run_says_that_nothing_was_changed(
     before = contents(url_of(target))
     with monkeypatch.context() as patch:
         patch.setattr(apsw, "connection_hooks", [interrupt])  # when it opens a file
-        words = stocked.fail(name, "--force", str(file), status=1)
+        words = stocked.fail(name, "--force", str(file), status=130)
     assert words == f"interrupted: {target} is unchanged; run the same command again"
     assert contents(url_of(target)) == before
     assert not target.with_name(f"{target.name}.part").exists()

@@ -175,7 +175,7 @@ def test_an_interrupted_copy_leaves_nothing_and_can_be_run_again(
     with Terminal("copy", "--from", full, "--to", postgres_url, cwd=tmp_path) as terminal:
         assert within(30, lambda: re.search(r": [1-9][0-9,]* of ", terminal.text)), terminal.text
         terminal.process.send_signal(end)
-        assert terminal.wait() == (1 if end == signal.SIGINT else -end)
+        assert terminal.wait() == (130 if end == signal.SIGINT else -end)
     assert ("Error: interrupted: nothing was copied" in terminal.text) == (end == signal.SIGINT)
     assert only_the_revision(contents(postgres_url))
     shown = shown_on_terminal("copy", "--from", full, "--to", postgres_url)

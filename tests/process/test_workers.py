@@ -209,7 +209,7 @@ sys.exit(main.run())
 
 PRINTING = f"""
 import gc, io, sys
-from petstore.cli.main import main
+from petstore.__main__ import run
 
 {UNREACHABLE}
 
@@ -220,7 +220,8 @@ class Terminal(io.StringIO):
 
 
 sys.stdout = Terminal()
-main(["serve", "--port", sys.argv[1]], "petstore")
+sys.argv[1:] = ["serve", "--port", sys.argv[1]]
+run()
 """
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import sys
 from collections.abc import AsyncIterator
 from math import ceil
@@ -122,15 +121,13 @@ def _failed(text: str) -> CallToolResult:
 
 
 def run_stdio(client: AsyncClient, *, writes: bool) -> None:
-    """Ctrl-C, or an agent that stops reading, ends the process at once."""
+    """An agent that stops reading ends the process at once."""
 
     async def run() -> None:
         server = agent_server(client, writes=writes)
         async with client, stdio_server(_lines()) as (incoming, outgoing):  # type: ignore[arg-type]
             await server.run(incoming, outgoing, server.create_initialization_options())
 
-    # Else it would wait for the thread that reads standard input. There is nothing to finish.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         asyncio.run(run())
     except* BrokenPipeError:  # the agent has left, and that thread still waits for its messages

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -183,17 +184,30 @@ def _reported(connect: Callable[[], "Client"], resume_hint: str = "") -> Iterato
     from petstore_client.errors import BadRequest, PetstoreError
 
     try:
-        with connect() as client:
+        with connect() as client, interruptible(resume_hint):
             yield client
     except PetstoreError as error:
         failure = failure_of(error, system_clock())
         hint = f"; {resume_hint}" if resume_hint and not isinstance(error, BadRequest) else ""
         raise CommandFailure(failure.message + hint, failure.exit_code) from error
+
+
+@contextmanager
+def interruptible(outcome: str = "") -> Iterator[None]:
+    """Let a block clean up after Ctrl-C. If it has an ``outcome``, one line says so."""
+    at_once = signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+    if at_once:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
     except KeyboardInterrupt:
-        if not resume_hint:
+        if not outcome:
             raise click.exceptions.Exit(INTERRUPTED) from None
-        msg = f"interrupted: {resume_hint}"
+        msg = f"interrupted: {outcome}"
         raise CommandFailure(msg, INTERRUPTED) from None
+    finally:
+        if at_once:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def wait_out(seconds: float, error: "PetstoreError | None") -> None:
@@ -218,10 +232,10 @@ def export_csv(
     to_stdout = str(file) == "-"
     outcome = "the output is incomplete" if to_stdout else f"{file} is unchanged"
     with (
-        plain_failures(outcome),
-        nullcontext(text_output()) if to_stdout else replacing_text(file) as out,
+        plain_failures(),
         progress("Exporting") as on_progress,
         client_of(service, resume_hint=outcome) as client,
+        nullcontext(text_output()) if to_stdout else replacing_text(file) as out,
     ):
         if not to_stdout:
             out.write(BOM)

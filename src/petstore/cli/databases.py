@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from petstore.cli.client import interruptible
 from petstore.cli.options import TEXT, SecretOption, database_option, database_url, json_option
 from petstore.cli.output import plain_failures, print_json, print_table, progress
 from petstore.clock import SECOND, system_clock
@@ -44,7 +45,7 @@ def backup(*, file: Path, force: bool, database: str) -> None:
         raise click.ClickException(msg)
     _refuse_present(file, force=force)
     began = system_clock()
-    with _undone(file), progress("Backing up") as on_progress:
+    with plain_failures(), _undone(file), progress("Backing up") as on_progress:
         back_up(path, file, on_progress)
     click.echo(f"{path} is backed up in {file}.")
     try:
@@ -67,7 +68,7 @@ def restore(*, file: Path, force: bool, database: str) -> None:
 
     path = _sqlite_file(database)
     _refuse_present(path, force=force)
-    with _undone(path), progress("Restoring") as on_progress:
+    with plain_failures(), _undone(path), progress("Restoring") as on_progress:
         restore_backup(file, path, on_progress)
     click.echo(f"{path} is restored from {file}.")
 
@@ -80,7 +81,7 @@ def _sqlite_file(database: str) -> Path:
 
 
 def _undone(path: Path) -> AbstractContextManager[None]:
-    return plain_failures(f"{path} is unchanged; run the same command again")
+    return interruptible(f"{path} is unchanged; run the same command again")
 
 
 def _refuse_present(path: Path, *, force: bool) -> None:
@@ -138,8 +139,8 @@ def copy(*, source: str, target: str, as_json: bool) -> None:
         require_store(source)
         migrate(source)
         migrate(target)
-    undone = plain_failures("nothing was copied; run the same command again")
-    with undone, progress("Copying") as on_progress:
+    undone = interruptible("nothing was copied; run the same command again")
+    with plain_failures(), undone, progress("Copying") as on_progress:
         copied = asyncio.run(copy_store(sqlite_path(source), target, on_progress))
     rows = [
         {"table": name, "rows": each.rows, "digest": str(each)} for name, each in copied.items()

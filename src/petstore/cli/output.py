@@ -57,8 +57,8 @@ class SectionedGroup(click.Group):
 
 
 @contextmanager
-def plain_failures(interrupted: str = "") -> Iterator[None]:
-    """Exit with one line; ``interrupted`` says what became of the work, after Ctrl-C too."""
+def plain_failures() -> Iterator[None]:
+    """Exit with one line."""
     try:
         yield
     except PetstoreError as error:
@@ -71,11 +71,6 @@ def plain_failures(interrupted: str = "") -> Iterator[None]:
     except OSError as error:
         msg = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         raise click.ClickException(printable(msg)) from error
-    except KeyboardInterrupt:
-        if not interrupted:
-            raise
-        msg = f"interrupted: {interrupted}"
-        raise click.ClickException(printable(msg)) from None
 
 
 @contextmanager

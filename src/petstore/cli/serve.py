@@ -46,9 +46,6 @@ def serve(ctx: click.Context, /, *, demo: bool, is_check: bool, **options: Any) 
         sys.exit(_check(settings))
     # Unhandled it would cut off every request: from a terminal that closes, or to mean a reload.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    # Until the supervisor receives it, Ctrl-C ends the process at once, as SIGTERM does: Python
-    # ignores a KeyboardInterrupt in a finalizer.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
     # Imported where it is used, so that `petstore --help` is instant.
     from petstore.backends import in_store
     from petstore.server.service import prepared_service
