@@ -126,10 +126,7 @@ def periodic_tasks_of(services: Services, bodies: BodyReader) -> list[PeriodicTa
 
 @asynccontextmanager
 async def _running(
-    services: Services,
-    log: RequestLog,
-    observers: Observers,
-    tasks: list[PeriodicTask],
+    services: Services, log: RequestLog, observers: Observers, tasks: list[PeriodicTask]
 ) -> AsyncIterator[None]:
     async with AsyncExitStack() as opened:
         opened.callback(log.close)

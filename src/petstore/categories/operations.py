@@ -45,11 +45,7 @@ _RESOURCE = Resource(
 )
 
 OPERATIONS = (
-    _RESOURCE.list(
-        _list,
-        ListCategoriesQuery,
-        "Returns a page of categories, by ascending `id`.",
-    ),
+    _RESOURCE.list(_list, ListCategoriesQuery, "Returns a page of categories, by ascending `id`."),
     _RESOURCE.create(
         create_category,
         CategoryCreate,

@@ -131,8 +131,7 @@ people.add_commands(
 )
 
 _webhooks = partial(
-    _admin,
-    columns=["id", "url", "enabled", "disabledReason", "lastSuccessAt", "types", "owner"],
+    _admin, columns=["id", "url", "enabled", "disabledReason", "lastSuccessAt", "types", "owner"]
 )
 _update_webhook = partial(_webhooks, operation_id="updateWebhook", method="webhooks.update")
 webhooks = SectionedGroup(

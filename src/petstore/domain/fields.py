@@ -14,11 +14,7 @@ INT64_MAX = 2**63 - 1
 
 Int64 = Annotated[
     int,
-    Meta(
-        ge=INT64_MIN,
-        le=INT64_MAX,
-        extra={"expected": "a whole number from -2^63 to 2^63 - 1"},
-    ),
+    Meta(ge=INT64_MIN, le=INT64_MAX, extra={"expected": "a whole number from -2^63 to 2^63 - 1"}),
 ]
 
 Id = Annotated[

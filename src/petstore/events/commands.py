@@ -99,11 +99,7 @@ def events() -> None:
     "--type", "types", type=TEXT, multiple=True, help="Only events of this type; may be repeated."
 )
 @click.option("--resource", type=TEXT, help="Only events of this resource, such as pet/17.")
-@click.option(
-    "--from-start",
-    is_flag=True,
-    help="Begin with the oldest event that is kept.",
-)
+@click.option("--from-start", is_flag=True, help="Begin with the oldest event that is kept.")
 @click.option(
     "--forward-to",
     "receiver_url",

@@ -88,8 +88,7 @@ def import_file(
         settings = _settings(client, values, options)
         # Behind a crowd of files, each of its turns is refused after some seconds.
         found = client.with_options(max_retries=_MAX_TURNS).imports.create(
-            file.read_bytes(),
-            file_name=printable(file.name, "utf-8")[-50:],
+            file.read_bytes(), file_name=printable(file.name, "utf-8")[-50:]
         )
         if found.state == "open":
             if columns:

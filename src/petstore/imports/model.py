@@ -72,7 +72,7 @@ UnknownCategories = Annotated[
         description=(
             "What happens to rows whose category the store does not have: `refuse` them, or"
             " `create` the categories."
-        ),
+        )
     ),
 ]
 _HasHeader = Annotated[bool, Meta(description="Whether a row has the names of the columns.")]
@@ -108,8 +108,7 @@ _Mapping = Annotated[
     ),
 ]
 _Values = Annotated[
-    dict[str, Meaning | None],
-    _decisions(_VALUES, "one of 'available', 'pending', 'sold', 'none'"),
+    dict[str, Meaning | None], _decisions(_VALUES, "one of 'available', 'pending', 'sold', 'none'")
 ]
 _Categories = Annotated[dict[str, Int64 | None], _decisions(_CATEGORIES, "the id of a category")]
 

@@ -60,11 +60,7 @@ class Resource(NamedTuple):
         )
 
     def create(
-        self,
-        unit: Callable[[Change, B], Unit[V]],
-        body: type[B],
-        description: str,
-        **others: Any,
+        self, unit: Callable[[Change, B], Unit[V]], body: type[B], description: str, **others: Any
     ) -> Operation:
         async def create(context: Context, call: Call[B, None]) -> Result[V]:
             return await change(context, unit(context.change, call.body))

@@ -247,8 +247,7 @@ class Key(Struct, frozen=True, rename="camel"):
         Meta(description="What it may do."),
     ]
     allowed_networks: Annotated[
-        list[str],
-        Meta(description="Its IP allowlist, in CIDR notation; empty means anywhere."),
+        list[str], Meta(description="Its IP allowlist, in CIDR notation; empty means anywhere.")
     ]
     environment: Annotated[
         Environment, Meta(description="The environment of the services that take it.")

@@ -6,15 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from petstore.clock import DAY, SECOND, Milliseconds, milliseconds, rfc3339, utc
-from petstore.console.forms import (
-    GRACES,
-    Field,
-    FieldSet,
-    choice,
-    isolated,
-    problem_of,
-    words,
-)
+from petstore.console.forms import GRACES, Field, FieldSet, choice, isolated, problem_of, words
 from petstore.console.history import history_of
 from petstore.console.numbers import Bars, chart_day
 from petstore.console.page import ConsolePage, Notice, PageRequest, executes, operation_in_words

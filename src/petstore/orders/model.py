@@ -177,9 +177,7 @@ class Order(Struct, frozen=True, rename="camel"):
 
 
 ORDERS = RowMapping(
-    Order,
-    texts=["ship_date"],
-    computed={"quantity": "1", "complete": "delivered_at IS NOT NULL"},
+    Order, texts=["ship_date"], computed={"quantity": "1", "complete": "delivered_at IS NOT NULL"}
 )
 
 

@@ -54,8 +54,7 @@ _DeliveredSince = Annotated[
     ),
 ]
 _DeliveredBefore = Annotated[
-    Moment,
-    Meta(description="As `deliveredSince`: only orders delivered before this moment."),
+    Moment, Meta(description="As `deliveredSince`: only orders delivered before this moment.")
 ]
 
 

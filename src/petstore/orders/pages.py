@@ -27,12 +27,7 @@ from petstore.console.page import ConsolePage, Handler, Notice, PageRequest, Und
 from petstore.console.templates import ago_in_words
 from petstore.domain.names import MAX_SEARCHED, name_key
 from petstore.domain.time_zones import local_time, typed_moment
-from petstore.errors import (
-    InvalidBody,
-    InvalidParameter,
-    NotFound,
-    PreconditionFailed,
-)
+from petstore.errors import InvalidBody, InvalidParameter, NotFound, PreconditionFailed
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.orders.model import EXPORTED, OPEN_STATUSES, Order, OrderStatus, exported

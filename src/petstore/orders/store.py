@@ -160,9 +160,7 @@ def place_order(change: Change, new: OrderCreate) -> Unit[Order]:
     order = _begun(change, new)
     category = pet.category_id if new.complete else None
     ((order_id,),) = yield Statement(
-        _INSERT,
-        (*ORDERS.values(order, (*_CHANGING, *_PLACED)), category),
-        name="insert_order",
+        _INSERT, (*ORDERS.values(order, (*_CHANGING, *_PLACED)), category), name="insert_order"
     )
     order = replace(order, id=order_id)
     yield from ORDERS_BY_WORD.replace(order_id, "", _text(order))

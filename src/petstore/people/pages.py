@@ -191,9 +191,7 @@ PAGES = (
     ConsolePage("POST", "/people/{personId}/end-device", _end_device, "updatePerson"),
     ConsolePage("GET", _ACCOUNT, _show_account),
     ConsolePage(
-        *("POST", f"{_ACCOUNT}/password", _change_password),
-        refused=_show_account,
-        has_secret=True,
+        *("POST", f"{_ACCOUNT}/password", _change_password), refused=_show_account, has_secret=True
     ),
     ConsolePage("POST", f"{_ACCOUNT}/devices/end", _end_own_device),
     ConsolePage("POST", f"{_ACCOUNT}/devices/end-others", _end_others),

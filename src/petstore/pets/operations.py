@@ -44,7 +44,7 @@ _HasStatus = Annotated[
         description=(
             "`false` for the pets without a status, `true` for those with one. Cannot be"
             " `false` together with `status`."
-        ),
+        )
     ),
 ]
 _Name = Annotated[

@@ -68,8 +68,7 @@ _FILTERS = FieldSet(
 )
 KEEP = "Keep"
 SELECTION_FORM = FieldSet(
-    choice("status", "Status", ("", KEEP), *_STATUS_CHOICES[1:], parse=optional),
-    _MAY_BE_EMPTY,
+    choice("status", "Status", ("", KEEP), *_STATUS_CHOICES[1:], parse=optional), _MAY_BE_EMPTY
 )
 """What several selected pets get at once; an empty field leaves them as they are."""
 
@@ -143,9 +142,7 @@ def list_query(form: Form) -> dict[str, Any]:
 async def _new(request: PageRequest) -> Response:
     form = FORM.new(request.form, request.error, {"status": "available"})
     return request.page(
-        "new_pet.html",
-        form=await category_form(request, form),
-        added=await _added(request),
+        "new_pet.html", form=await category_form(request, form), added=await _added(request)
     )
 
 
