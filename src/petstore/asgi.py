@@ -71,8 +71,7 @@ async def _pieces(receive: ReceiveEvent) -> AsyncIterator[bytes]:
     while event.get("more_body"):
         event = await receive()
         if event["type"] == "http.disconnect":
-            msg = "it ended early"
-            raise ConnectionError(msg)
+            raise ConnectionError("it ended early")
         if event.get("body"):
             yield bytes(event["body"])
 

@@ -80,8 +80,7 @@ def require_store(database: str, hint: str = "") -> None:
 
 def has_file(path: Path) -> bool:
     if reason := obstacle(path):
-        msg = f"{path}: {reason}"
-        raise UnusableDatabase(msg)
+        raise UnusableDatabase(f"{path}: {reason}")
     return path.exists()
 
 
@@ -129,8 +128,7 @@ def secret_file_of(settings: Settings) -> SecretFile:
         file.check()
     except (OSError, ValueError) as error:
         reason = (isinstance(error, OSError) and error.strerror) or error
-        msg = f"secret-file: {path}: {reason}"
-        raise SettingError(msg) from error
+        raise SettingError(f"secret-file: {path}: {reason}") from error
     return file
 
 
@@ -141,12 +139,11 @@ def require_secret(settings: Settings) -> None:
         return
     store = sqlite_path(settings.database)
     if store.is_file() and file_has_webhooks(store):  # opening a pipe would block
-        msg = (
+        raise SettingError(
             f"secret-file: {secret} is missing, and webhooks in {store} were signed with it: put it"
             " back. If it is lost, create another one with (umask 077; openssl rand -base64 32 >"
             f" {secret}), and rotate the secret of each webhook"
         )
-        raise SettingError(msg)
 
 
 # How often the feed is looked at while a client waits: a query costs more on PostgreSQL.

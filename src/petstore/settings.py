@@ -367,8 +367,7 @@ def _networks(name: str, networks: Iterable[str]) -> tuple[IPv4Network | IPv6Net
     try:
         return tuple(ip_network(network) for network in networks)
     except ValueError as error:
-        msg = f"{name}: expected a network such as 10.0.0.0/8; {error}"
-        raise SettingError(msg) from None
+        raise SettingError(f"{name}: expected a network such as 10.0.0.0/8; {error}") from None
 
 
 def _matches(form: re.Pattern[str], url: str) -> bool:

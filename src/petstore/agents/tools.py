@@ -123,8 +123,7 @@ def fitted(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str,
             given[name] = None
     for name in schema["required"]:
         if name not in given:
-            msg = f"{name}: required"
-            raise InvalidArguments(msg)
+            raise InvalidArguments(f"{name}: required")
     return given
 
 
@@ -137,13 +136,11 @@ def _fitted(name: str, schema: Mapping[str, Any], value: Any) -> Any:
     if kind == "integer" and isinstance(value, float) and value.is_integer():
         value = int(value)
     if type(value) is not wanted:  # True is no integer
-        msg = f"{name}: expected a value of type {kind}"
-        raise InvalidArguments(msg)
+        raise InvalidArguments(f"{name}: expected a value of type {kind}")
     if kind == "array":
         return [_fitted(f"{name}[{at}]", schema["items"], each) for at, each in enumerate(value)]
     if "pattern" in schema and not re.search(schema["pattern"], value):
-        msg = f"{name}: expected a text of the form {schema['pattern']}"
-        raise InvalidArguments(msg)
+        raise InvalidArguments(f"{name}: expected a text of the form {schema['pattern']}")
     return value
 
 
@@ -200,8 +197,7 @@ class Tool:
     async def _call(self, method: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
         if self.operation.is_list:
             if len(arguments.get("id", ())) > _MAX_IDS:  # the client would slice them
-                msg = f"id: expected up to {_MAX_IDS} of them"
-                raise ValueError(msg)
+                raise ValueError(f"id: expected up to {_MAX_IDS} of them")
             page = await anext(method(**{"limit": _DEFAULT_LIMIT, **arguments}).pages())
             found, more = page.response.json(), {"next": page.cursor}
         else:

@@ -102,8 +102,7 @@ def delete_category(change: Change, category_id: int) -> Unit[None]:
         name="select_pet_of_category",
     )
     if pets:
-        msg = f"category {category_id} is not empty (for example, pet {pets[0][0]})"
-        raise CategoryInUse(msg)
+        raise CategoryInUse(f"category {category_id} is not empty (for example, pet {pets[0][0]})")
     yield Statement("DELETE FROM categories WHERE id = ?1", (category_id,), name="delete_category")
     yield change.record(resource_event("category.deleted", category))
 
@@ -150,8 +149,7 @@ def _require_free_name(name: str) -> Unit[None]:
     rows = yield _named(name)
     if rows:
         taken = CATEGORIES.read(rows[0])
-        msg = f"name: category {taken.id} already has the name {taken.name!r}"
-        raise CategoryNameTaken(msg)
+        raise CategoryNameTaken(f"name: category {taken.id} already has the name {taken.name!r}")
 
 
 def _named(name: str) -> Statement:

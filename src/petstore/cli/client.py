@@ -203,8 +203,7 @@ def interruptible(outcome: str = "") -> Iterator[None]:
     except KeyboardInterrupt:
         if not outcome:
             raise click.exceptions.Exit(INTERRUPTED) from None
-        msg = f"interrupted: {outcome}"
-        raise CommandFailure(msg, INTERRUPTED) from None
+        raise CommandFailure(f"interrupted: {outcome}", INTERRUPTED) from None
     finally:
         if at_once:
             signal.signal(signal.SIGINT, signal.SIG_DFL)

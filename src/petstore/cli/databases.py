@@ -86,8 +86,7 @@ def _undone(path: Path) -> AbstractContextManager[None]:
 
 def _refuse_present(path: Path, *, force: bool) -> None:
     if os.path.lexists(path) and not force:
-        msg = f"{path} already exists; use --force to replace it"
-        raise click.ClickException(msg)
+        raise click.ClickException(f"{path} already exists; use --force to replace it")
 
 
 def _source_url(value: str) -> str:

@@ -52,8 +52,7 @@ class Petstore(SectionedGroup):
 
     def invoke(self, ctx: click.Context) -> Any:
         if sys.stdout is None:  # the caller has closed it
-            msg = "cannot write the output: standard output is closed"
-            raise click.ClickException(msg)
+            raise click.ClickException("cannot write the output: standard output is closed")
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()

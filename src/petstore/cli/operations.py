@@ -144,8 +144,7 @@ class OperationField(NamedTuple):
         if given in (None, ()):
             return ([] if self.is_several else None) if removes else msgspec.UNSET
         if removes:
-            msg = f"--{self.word} and --no-{self.word} cannot be used together"
-            raise click.UsageError(msg)
+            raise click.UsageError(f"--{self.word} and --no-{self.word} cannot be used together")
         return given // SECOND if self.name.endswith("_seconds") else given
 
 
@@ -258,8 +257,7 @@ class OperationCommand(click.Command):
             if value is not msgspec.UNSET:
                 sent[field.name] = value
         if self.operation.method == "PATCH" and not sent:
-            msg = "nothing to change: name at least one option"
-            raise click.UsageError(msg)
+            raise click.UsageError("nothing to change: name at least one option")
         if "category_id" in sent:
             sent["category_id"] = find_category(client, sent["category_id"])
         ids = [find_category(client, each, "ID") for each in ids]
@@ -282,8 +280,7 @@ class OperationCommand(click.Command):
         self, listed: Callable[..., "Listed[Any]"], *, as_json: bool, as_csv: bool, **asked: Any
     ) -> None:
         if as_json and as_csv:
-            msg = "--json and --csv cannot be used together"
-            raise click.UsageError(msg)
+            raise click.UsageError("--json and --csv cannot be used together")
         rows, has_more = _read(listed, **asked)
         if as_json:
             print_json(rows)
@@ -324,8 +321,7 @@ def _read(
 ) -> tuple[list[dict[str, Any]], bool]:
     """Return the rows that are wanted, and whether there are more."""
     if is_all and limit is not None:
-        msg = "--limit and --all cannot be used together"
-        raise click.UsageError(msg)
+        raise click.UsageError("--limit and --all cannot be used together")
     rows: list[dict[str, Any]] = []
     size = MAX_PAGE if is_all else limit or _DEFAULT_LIMIT
     for page in listed(limit=size).pages():  # a page may be short, even empty, and not the last
@@ -341,8 +337,7 @@ def find_category(client: "Client", value: int | str, option: str = "--category"
     found = client.categories.list(name=value[:MAX_SEARCHED], limit=1) if value else iter(())
     category = next(found, None)
     if category is None or name_key(category.name) != name_key(value):
-        msg = f"{option}: there is no category {value!r}"
-        raise CommandFailure(msg, ExitStatus.NOT_FOUND)
+        raise CommandFailure(f"{option}: there is no category {value!r}", ExitStatus.NOT_FOUND)
     return category.id
 
 

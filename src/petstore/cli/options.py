@@ -46,8 +46,7 @@ def read_secret(variable: str) -> str | None:
             content = opened.read(_LARGEST_SECRET + 1)
             text = content.decode().rstrip("\r\n")
     except OSError as error:
-        msg = f"{file_variable(variable)}: {file}: {error.strerror}"
-        raise click.UsageError(msg) from error
+        raise click.UsageError(f"{file_variable(variable)}: {file}: {error.strerror}") from error
     except UnicodeDecodeError:
         text = ""
     if not (text and text.isprintable() and len(content) <= _LARGEST_SECRET):

@@ -64,8 +64,7 @@ def plain_failures() -> Iterator[None]:
     except PetstoreError as error:
         raise click.ClickException(printable(str(error))) from error
     except SettingError as error:
-        msg = f"--{error}"
-        raise click.UsageError(msg) from error
+        raise click.UsageError(f"--{error}") from error
     except BrokenPipeError:  # the reader of our output has left, as `head` does
         raise
     except OSError as error:

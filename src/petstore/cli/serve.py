@@ -143,8 +143,7 @@ def deliver(**options: Any) -> None:
     with plain_failures():
         settings.check()
         if settings.secret_path is None:
-            msg = "secret-file: expected the secret file of the service"
-            raise SettingError(msg)
+            raise SettingError("secret-file: expected the secret file of the service")
         require_store(settings.database)
         migrate(settings.database)
         run_deliverer(settings)

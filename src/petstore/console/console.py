@@ -138,8 +138,7 @@ class Console:
         if page is None:
             await self._recognize_if_possible(request)
             if not route.operations:
-                msg = "the console has no page at this address"
-                raise NotFound(msg)
+                raise NotFound("the console has no page at this address")
             raise route.refusal(head.method, head.path)
         if page.method == "GET":
             return await self._admitted(page, request, receive)

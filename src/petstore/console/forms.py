@@ -136,8 +136,7 @@ def decode_urlencoded(encoded: bytes) -> Form:
             errors="replace",
         )
     except ValueError:
-        msg = f"the form: expected at most {_MAX_FIELDS} fields"
-        raise InvalidBody(msg) from None
+        raise InvalidBody(f"the form: expected at most {_MAX_FIELDS} fields") from None
     return Form(fields)
 
 
@@ -148,15 +147,13 @@ async def decode_form(head: Request, body: BinaryIO, opened: ExitStack) -> Form:
     if media_type == _URLENCODED:
         return decode_urlencoded(body.read(_MAX_TEXT + 1))
     if media_type != _MULTIPART or "boundary" not in options:
-        msg = f"Content-Type: expected {_URLENCODED} or {_MULTIPART}"
-        raise UnsupportedMediaType(msg)
+        raise UnsupportedMediaType(f"Content-Type: expected {_URLENCODED} or {_MULTIPART}")
     try:  # megabytes take a tenth of a second
         boundary = options["boundary"]
         parser = multipart.MultipartParser(body, boundary, part_limit=_MAX_FIELDS, strict=True)
         parts = await asyncio.to_thread(list, parser)
     except multipart.MultipartError:
-        msg = "the form: expected a complete multipart body"
-        raise InvalidBody(msg) from None
+        raise InvalidBody("the form: expected a complete multipart body") from None
     for part in parts:
         opened.callback(part.close)
     files = [part for part in parts if part.filename is not None]
@@ -174,8 +171,7 @@ async def decode_form(head: Request, body: BinaryIO, opened: ExitStack) -> Form:
 
 def _check_size(size: int) -> None:
     if size > _MAX_TEXT:
-        msg = f"the form: expected at most {_MAX_TEXT} bytes"
-        raise ContentTooLarge(msg)
+        raise ContentTooLarge(f"the form: expected at most {_MAX_TEXT} bytes")
 
 
 def in_words(name: str) -> str:
@@ -337,8 +333,7 @@ class FieldSet:
     def require_unchanged(self, form: Form, resource: Any) -> None:
         """Refuse to change a resource whose version changes as it is used, if others changed it."""
         if self._differences(self.edit(form), self.texts(resource)):
-            msg = "another user changed this since the form was opened"
-            raise PreconditionFailed(msg)
+            raise PreconditionFailed("another user changed this since the form was opened")
 
     @property
     def labels(self) -> dict[str, str]:

@@ -101,8 +101,7 @@ def typed_amount(text: str, currency: str, name: str = "amount") -> int | None:
         raise _no_price(name, currency)
     amount = int(whole + fraction.ljust(decimals, "0"))
     if amount > MAX_AMOUNT:
-        msg = f"{name}: expected at most {money_in_words(MAX_AMOUNT, currency)}"
-        raise InvalidBody(msg)
+        raise InvalidBody(f"{name}: expected at most {money_in_words(MAX_AMOUNT, currency)}")
     return amount
 
 

@@ -317,8 +317,7 @@ class PageRequest(Struct):
         """Find the session as it is now: it, its key or its rights may have ended meanwhile."""
         self.session, found = None, await self.sessions.find(self.secret)
         if found is None:
-            msg = "sign in first"
-            raise MissingKey(msg)
+            raise MissingKey("sign in first")
         self.signed_in = found.caller
         if found.caller.allowed_networks:
             require_network(found.caller, self.client)

@@ -28,8 +28,7 @@ class CursorForm(NamedTuple, Generic[P]):
 
     def decode(self, cursor: str) -> P:
         if not self.regex.fullmatch(cursor):
-            msg = "not a cursor"
-            raise ValueError(msg)
+            raise ValueError("not a cursor")
         return self.position_in(cursor)
 
 

@@ -62,11 +62,9 @@ def decode_json(text: bytes, into: type[T]) -> T:
             try:
                 values[field] = decode(raw)
             except msgspec.ValidationError:
-                msg = f"{name}: expected {_expected(into, name)}"
-                raise InvalidBody(msg) from None
+                raise InvalidBody(f"{name}: expected {_expected(into, name)}") from None
         elif is_required:
-            msg = f"{name}: required; expected {_expected(into, name)}"
-            raise InvalidBody(msg)
+            raise InvalidBody(f"{name}: required; expected {_expected(into, name)}")
     return into(**values)
 
 
@@ -134,8 +132,7 @@ def _faults(values: Mapping[str, Any], into: type) -> Iterator[str]:
 def _decode_items(text: bytes, item: type[T]) -> list[T]:
     parts = [bytes(raw) for raw in _split(text, _split_array, _ARRAY) if raw]
     if not parts:
-        msg = f"{_BODY}: expected {_ARRAY}"
-        raise InvalidBody(msg)
+        raise InvalidBody(f"{_BODY}: expected {_ARRAY}")
     items: list[T] = []
     reasons: list[tuple[int, str]] = []
     for place, part in enumerate(parts):

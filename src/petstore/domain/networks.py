@@ -109,11 +109,10 @@ def _parsed_network(text: str) -> Network:
     except ValueError:
         network = None
     if match is None or network is None:
-        msg = (
+        raise InvalidBody(
             "allowedNetworks: expected networks such as 203.0.113.0/24 or 2001:db8::/32, or"
             f" addresses; {text[:_MAX_LENGTH]!r} is neither"
         )
-        raise InvalidBody(msg)
     if match["bits"] and ip_address(match["address"]) != network.network_address:
         msg = f"allowedNetworks: expected {network}, without bits after the prefix; got {text}"
         raise InvalidBody(msg)

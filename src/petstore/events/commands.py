@@ -85,8 +85,7 @@ def _secret(_ctx: click.Context, _param: click.Parameter, text: str | None) -> b
     try:
         return None if text is None else secret_of_text(text)
     except ValueError as error:
-        msg = f"{error}."
-        raise click.BadParameter(msg) from None
+        raise click.BadParameter(f"{error}.") from None
 
 
 @click.group(cls=SectionedGroup)

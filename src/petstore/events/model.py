@@ -173,8 +173,7 @@ def _decode_position(cursor: str) -> Position:
     content = base64_bytes(cursor)
     sequence = int.from_bytes(content[:8])
     if sequence > _MAX_SEQUENCE:
-        msg = "no store has had so many events"
-        raise ValueError(msg)
+        raise ValueError("no store has had so many events")
     return Position(sequence, content[8:])
 
 

@@ -131,8 +131,7 @@ async def _list(context: Context, call: Call[None, ListEventsQuery]) -> Result[l
 
 async def _list_newest(context: Context, query: ListEventsQuery) -> Result[list[Event]]:
     if query.wait or query.cursor == LATEST:
-        msg = f"sort: expected no -sequence together with wait or cursor={LATEST}"
-        raise InvalidParameter(msg)
+        raise InvalidParameter(f"sort: expected no -sequence together with wait or cursor={LATEST}")
     wanted = _wanted(query, context.caller)
     if query.cursor is UNSET:
         await publish_first(context.services.store)
@@ -149,16 +148,14 @@ async def _position(query: ListEventsQuery, store: Reader) -> Position | None:
     try:
         return IN_FEED.decode(query.cursor)
     except ValueError:
-        msg = f"cursor: expected {_A_CURSOR}"
-        raise InvalidParameter(msg) from None
+        raise InvalidParameter(f"cursor: expected {_A_CURSOR}") from None
 
 
 def _wanted(query: ListEventsQuery, caller: Caller) -> EventFilter:
     for name, expected in (("resource", _A_RESOURCE), ("actor", _AN_ACTOR)):
         number = (getattr(query, name) or "").partition("/")[2]
         if number and not 0 < (integer_in(number) or 0) <= INT64_MAX:
-            msg = f"{name}: expected {expected}"
-            raise InvalidParameter(msg)
+            raise InvalidParameter(f"{name}: expected {expected}")
     if query.resource:
         require_scope(caller, scope_of(query.resource.partition("/")[0]))
     types = readable_types(caller.scopes) if query.type is UNSET else frozenset(query.type)

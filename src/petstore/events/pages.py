@@ -57,13 +57,11 @@ async def _changes(request: PageRequest) -> Response:
 def _types(request: PageRequest) -> Collection[EventType]:
     kinds = request.form.text("kinds").split()
     if not kinds or not set(kinds).issubset(KINDS):
-        msg = f"kinds: expected some of {', '.join(KINDS)}"
-        raise InvalidParameter(msg)
+        raise InvalidParameter(f"kinds: expected some of {', '.join(KINDS)}")
     readable = readable_types(request.caller.scopes)
     types = [kind for kind in EVENT_TYPES if kind in readable and kind_of(kind) in kinds]
     if not types:
-        msg = "you cannot see these changes"
-        raise MissingScope(msg)
+        raise MissingScope("you cannot see these changes")
     return types
 
 
@@ -94,8 +92,7 @@ async def _activity(request: PageRequest) -> Response:
     cursor, following = request.form.text("cursor"), ""
     if request.error is None:
         if typed["kind"] not in ("", *_TYPES):
-            msg = f"kind: expected one of {', '.join(_TYPES)}"
-            raise InvalidParameter(msg)
+            raise InvalidParameter(f"kind: expected one of {', '.join(_TYPES)}")
         types = _TYPES.get(typed["kind"]) or [*chain(*_TYPES.values())]
         query = {"type": types, "actor": typed["actor"] or None}
         lines, following = await newest_acts(request, query, _ON_A_PAGE, cursor)

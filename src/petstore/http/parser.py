@@ -137,8 +137,7 @@ class RequestParser:
         except HttpParserInvalidMethodError:
             raise Refusal(501, "the method: expected one of HTTP, such as GET") from None
         except HttpParserError as error:
-            msg = f"the head: expected an HTTP/1.1 request; {error}"
-            raise Refusal(400, msg) from None
+            raise Refusal(400, f"the head: expected an HTTP/1.1 request; {error}") from None
         if not collected.repeated:
             return fields, _NONE
         repeated, collected.repeated = frozenset(collected.repeated), []

@@ -217,6 +217,5 @@ def room_for(connections: int) -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     least = _OTHER_FILES + min(connections, _MIN_CONNECTIONS)
     if soft < least:
-        msg = f"the limit of open files is {soft}; expected at least {least} (ulimit -Hn)"
-        raise OSError(msg)
+        raise OSError(f"the limit of open files is {soft}; expected at least {least} (ulimit -Hn)")
     return min(connections, soft - _OTHER_FILES)

@@ -140,8 +140,7 @@ async def _store_file(context: Context, file: FileBody, name: str) -> StoredImpo
         settings = understood(ImportSettings(head.encoding, head.notes, head.last_from), first)
         start = len(first) - len(rows_below(first, settings))
         if start == head.rows:
-            msg = "The file has no row for a pet."
-            raise InvalidBody(msg)
+            raise InvalidBody("The file has no row for a pet.")
         preview = await preview_of(services.store, in_order(_lines(table)), settings)
         new = StoredImport(
             *(0, context.caller.id, name, settings, preview),
@@ -191,8 +190,7 @@ async def _run(context: Context, call: Call[None, None]) -> Result[Import]:
         return replay
     present = await _find(context, call)
     if present.undo_request is not None:
-        msg = f"import {present.id} was undone: its rows are not added any more"
-        raise ImportClosed(msg)
+        raise ImportClosed(f"import {present.id} was undone: its rows are not added any more")
     return await _in_steps(context, present, _next_rows)
 
 
@@ -201,8 +199,7 @@ async def _undo(context: Context, call: Call[None, None]) -> Result[Import]:
         return replay
     present = await _find(context, call)
     if not present.added:
-        msg = f"import {present.id} has added nothing that could be undone"
-        raise ImportClosed(msg)
+        raise ImportClosed(f"import {present.id} has added nothing that could be undone")
     return await _in_steps(context, present, _next_pets)
 
 
@@ -445,8 +442,7 @@ def _changed_mapping(settings: ImportSettings, patch: ImportMappingPatch) -> Imp
         msg = f"mapping: expected places of columns, from 0 to {len(settings.columns) - 1}"
         raise InvalidBody(msg)
     if len({*places}) < len(places):
-        msg = "mapping: expected another column for each field"
-        raise InvalidBody(msg)
+        raise InvalidBody("mapping: expected another column for each field")
     return mapping
 
 

@@ -61,11 +61,9 @@ async def _start(request: PageRequest) -> Response:
 async def _upload(request: PageRequest) -> Response:
     file = request.form.file
     if file is None or file.field != "file" or not (file.name or file.size):
-        msg = "file: choose a file first"
-        raise InvalidBody(msg)
+        raise InvalidBody("file: choose a file first")
     if file.size > MAX_UPLOAD:
-        msg = f"file: the file is larger than {MAX_UPLOAD // 2**20} MB; divide it"
-        raise InvalidBody(msg)
+        raise InvalidBody(f"file: the file is larger than {MAX_UPLOAD // 2**20} MB; divide it")
     body = FileBody(file.content, "text/csv", await digest_of(file.content))
     query = {"fileName": file.name.replace("\0", "")[-255:]}
     found: Import = (await request.execute("createImport", body, query=query)).value

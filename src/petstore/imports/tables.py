@@ -73,8 +73,7 @@ def _open_text(text: str, encoding: str) -> tuple[TableHead, Iterator[Row]]:
         msg = f"This is a web page, whatever its name. Open it in Excel or LibreOffice, {_SAVE_AS}"
         raise InvalidBody(msg)
     if _JSON.match(start):
-        msg = f"This is data for programs (JSON), not a table. {_OPEN_AND_SAVE}"
-        raise InvalidBody(msg)
+        raise InvalidBody(f"This is data for programs (JSON), not a table. {_OPEN_AND_SAVE}")
     named = _SEPARATOR_LINE.match(text)
     separator = named[1] if named else _likely_separator(text)
     return TableHead(encoding), _csv_rows(text, separator, named.end() if named else 0)
@@ -94,11 +93,10 @@ def _decoded(content: bytes) -> tuple[str, str]:
         return text, "UTF-8"  # with some letters that are not: rows that need them are refused
     if foreign := _NOT_WINDOWS_1252.search(content):
         before = content[: foreign.start()]
-        msg = (
+        raise InvalidBody(
             f"Some letters in line {1 + max(before.count(10), before.count(13))} cannot be read"
             f" for sure: the file is not in a usual encoding. {_OPEN_AND_SAVE}"
         )
-        raise InvalidBody(msg)
     return content.decode("cp1252"), "Windows-1252"
 
 
@@ -140,11 +138,10 @@ def _csv_rows(text: str, separator: str, start: int) -> Iterator[Row]:
             line, before = before + first, before + 1
             # The quote has taken in other rows, or it is in the last row and has no end.
             if rows.line_num > before or "expected after" not in str(error):
-                msg = (
+                raise InvalidBody(
                     f'Line {line} has a cell that does not end: close the quotation mark (") there,'
                     " or delete it, and choose the file again."
-                )
-                raise InvalidBody(msg) from None
+                ) from None
             yield Row(line, [], 'A quotation mark (") stands where no cell begins or ends.')
         else:
             return

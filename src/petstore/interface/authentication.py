@@ -51,13 +51,11 @@ def invalid_key() -> InvalidKey:
 
 def bearer_token(request: Request) -> bytes:
     if b"authorization" in request.repeated:
-        msg = "Authorization: expected once, got it twice"
-        raise InvalidKey(msg, _INVALID)
+        raise InvalidKey("Authorization: expected once, got it twice", _INVALID)
     scheme, _, token = request.fields.get(b"authorization", b"").partition(b" ")
     token = token.strip(b" ")
     if scheme.lower() != b"bearer" or not token:
-        msg = "Authorization: expected Bearer and an API key"
-        raise MissingKey(msg, _MISSING)
+        raise MissingKey("Authorization: expected Bearer and an API key", _MISSING)
     return token
 
 

@@ -151,8 +151,7 @@ class BodyReader:
             pace = f"all of it within {self._seconds:g} seconds"
             if seconds:
                 pace = f"at least {largest / seconds:,.0f} bytes a second"
-            msg = f"the body: expected {pace}"
-            raise RequestTimeout(msg) from None
+            raise RequestTimeout(f"the body: expected {pace}") from None
         finally:
             self._deadlines.pop(task, None)
         request.body = "read"
@@ -193,8 +192,7 @@ async def _receive(receive: Receive, take: Callable[[bytes], None], largest: int
     except Overload as error:
         raise Overloaded(str(error)) from error
     except ConnectionError as error:
-        msg = f"the body: expected all of it; {error}"
-        raise IncompleteBody(msg) from error
+        raise IncompleteBody(f"the body: expected all of it; {error}") from error
 
 
 def _too_large(largest: int) -> ContentTooLarge:

@@ -134,8 +134,7 @@ class Context(Struct, frozen=True):
         secret, now = self.token.decode("latin-1"), self.services.clock()
         session = await find_session(self.services.store, secret, keys.environment, now)
         if session is None:
-            msg = "sign in again"
-            raise MissingKey(msg)
+            raise MissingKey("sign in again")
         require_network(session.caller, self.address)
         return session.caller
 
@@ -200,8 +199,7 @@ class Deprecation:
     def check(self, now: Milliseconds) -> None:
         if now >= self._end:
             end = format_datetime(self.sunset, usegmt=True)
-            msg = f"this operation ended on {end}; use {self.use} instead"
-            raise Gone(msg)
+            raise Gone(f"this operation ended on {end}; use {self.use} instead")
 
 
 @lru_cache(maxsize=64)

@@ -110,11 +110,10 @@ def decode_path_id(text: str) -> int:
     # Of what is no id, int() would accept " 7", "+7", "1_0" and full-width digits.
     is_plain = text.isascii() and text.isdecimal() and (text[0] != "0" or text == "0")
     if not is_plain or len(text) > _LONGEST_ID or (number := int(text)) > INT64_MAX:
-        msg = (
+        raise NotFound(
             "there is no resource at this path; an id has only digits, without leading zeros, and"
             f" is at most {INT64_MAX}"
         )
-        raise NotFound(msg)
     return number
 
 
@@ -130,8 +129,7 @@ class Addresses:
         if host is None and request.version == "1.0":
             return self.public_url
         if host is None or b"host" in request.repeated:
-            msg = "Host: expected exactly once"
-            raise InvalidRequest(msg)
+            raise InvalidRequest("Host: expected exactly once")
         root = _root_at(host)
         return self.public_url or root
 
@@ -139,8 +137,7 @@ class Addresses:
 @lru_cache(maxsize=64)
 def _root_at(host: bytes) -> str:
     if len(host) > _LONGEST_HOST or not _HOST.match(host):
-        msg = "Host: expected a name or an address, and perhaps a port"
-        raise InvalidRequest(msg)
+        raise InvalidRequest("Host: expected a name or an address, and perhaps a port")
     return f"http://{host.decode('ascii')}"
 
 

@@ -174,8 +174,7 @@ def check_rights(giver: Caller, key: Caller, before: Caller | None = None) -> No
     scopes = key.scopes - giver.scopes - (before.scopes if before else frozenset())
     if scopes:
         named = ", ".join(sorted(scopes))
-        msg = f"scopes: your key cannot give {named}, because it does not have it"
-        raise BeyondOwnRights(msg)
+        raise BeyondOwnRights(f"scopes: your key cannot give {named}, because it does not have it")
     had = before.limits if before else Limits(0, 0)
     fields = (("perMinute", key.per_minute), ("perDay", key.per_day))
     for (field, set_here), limit, own, old in zip(
@@ -186,8 +185,7 @@ def check_rights(giver: Caller, key: Caller, before: Caller | None = None) -> No
             msg = f"{name}: your key cannot give a higher {field} than its own, {own}"
             raise BeyondOwnRights(msg)
     if key.end > max(giver.end, before.end if before else 0):
-        msg = "expiresAt: your key cannot give a longer life than its own"
-        raise BeyondOwnRights(msg)
+        raise BeyondOwnRights("expiresAt: your key cannot give a longer life than its own")
     allowed = [each.allowed_networks for each in (giver, before) if each is not None]
     networks = compiled_networks(chain.from_iterable(allowed))
     beyond = outside(key.networks, networks) if key.networks else "anywhere"

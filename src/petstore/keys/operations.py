@@ -135,8 +135,7 @@ def _wanted(body: Struct, now: Milliseconds) -> dict[str, Any]:
     if wanted.get("expires_at") is not None:
         wanted["expires_at"] = expires_at = milliseconds(wanted["expires_at"])
         if not now < expires_at <= now + LONGEST_LIFE:
-            msg = "expiresAt: expected a date and time within the next 100 years"
-            raise InvalidBody(msg)
+            raise InvalidBody("expiresAt: expected a date and time within the next 100 years")
     if "allowed_networks" in wanted:
         wanted["allowed_networks"] = canonical_networks(wanted["allowed_networks"])
     return wanted

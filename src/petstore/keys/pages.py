@@ -138,8 +138,7 @@ async def _show(request: PageRequest) -> Response:
 
 async def _update(request: PageRequest) -> Response:
     if (await request.execute("getKey")).value.state == "revoked":
-        msg = "another user revoked this key"
-        raise PreconditionFailed(msg)
+        raise PreconditionFailed("another user revoked this key")
     before, key = await request.change("Key", _FORM)
     texts = _FORM.texts(before)
     if before.expires_at not in (None, key.expires_at):

@@ -146,8 +146,7 @@ def select_key(key_id: int) -> Statement:
 def found(rows: list[Row], key_id: int, environment: Environment | None) -> StoredKey:
     stored = stored_key(rows[0]) if rows else None
     if stored is None or environment not in (stored.key.environment, None):
-        msg = f"there is no key {key_id}"
-        raise NotFound(msg)
+        raise NotFound(f"there is no key {key_id}")
     return stored
 
 
@@ -230,8 +229,7 @@ def rotate_key(key_id: int, grace: Milliseconds, change: Change) -> Unit[KeyWith
     key, shown = stored.key, stored.shown(change.now)
     change.check(shown)
     if shown.state != "active":
-        msg = f"key {key.id} is {shown.state}; only an active key can be rotated"
-        raise KeyEnded(msg)
+        raise KeyEnded(f"key {key.id} is {shown.state}; only an active key can be rotated")
     if change.caller is not None:
         check_rights(change.caller, key)
     return (yield from _rotate(stored, grace, change))
@@ -249,8 +247,7 @@ def rotate_own_key(
         name="select_newest_token",
     )
     if not newest:
-        msg = "this token was replaced; use the newest token"
-        raise BeyondOwnRights(msg)
+        raise BeyondOwnRights("this token was replaced; use the newest token")
     today = change.now // DAY  # rotations by others are free
     ((rotations,),) = yield count_since(
         today * DAY, f"key/{key.id}", "key.rotated", change.by.actor
@@ -280,8 +277,7 @@ def begin_change(change: Change) -> Unit[Change]:
         return change
     key = yield from change.find_caller()
     if key is None or not _administers(key, change.now) or not key.works_from(change.address):
-        msg = f"{change.by.actor.replace('/', ' ')} may no longer administer keys"
-        raise MissingScope(msg)
+        raise MissingScope(f"{change.by.actor.replace('/', ' ')} may no longer administer keys")
     return change._replace(caller=key)
 
 
@@ -358,11 +354,10 @@ def _require_other_admin_key(key: Caller) -> Unit[None]:
         name="select_other_admin_key",
     )
     if not others:
-        msg = (
+        raise LastAdminKey(
             f"key {key.id} is the last one that can administer keys: give another key the scope"
             " keys:admin first, or use the command line without a key"
         )
-        raise LastAdminKey(msg)
 
 
 def _check_own_limits(plan: PlanName, per_minute: int | None, per_day: int | None) -> None:

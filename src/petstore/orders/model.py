@@ -239,8 +239,7 @@ def lapsed(order: Order) -> Order:
 
 def check_patch(patch: OrderPatch) -> None:
     if patch.cancel_reason is not UNSET and patch.status != "cancelled":
-        msg = "cancelReason: expected only together with the status 'cancelled'"
-        raise InvalidBody(msg)
+        raise InvalidBody("cancelReason: expected only together with the status 'cancelled'")
     if patch.status not in (UNSET, "returned"):
         _require_no_return(patch)
 
@@ -248,8 +247,7 @@ def check_patch(patch: OrderPatch) -> None:
 def _require_no_return(patch: OrderPatch) -> None:
     for name, value in (("returnReason", patch.return_reason), ("refund", patch.refund)):
         if value is not UNSET:
-            msg = f"{name}: expected only for an order that is returned"
-            raise InvalidBody(msg)
+            raise InvalidBody(f"{name}: expected only for an order that is returned")
 
 
 def patched(order: Order, patch: OrderPatch, now: datetime, currency: str) -> Order:

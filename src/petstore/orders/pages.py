@@ -265,8 +265,7 @@ def _range(request: PageRequest, wanted: Texts) -> dict[str, Any]:
                 day = date.fromisoformat(wanted[field]) + timedelta(days=days)
                 query[name] = datetime(day.year, day.month, day.day, tzinfo=request.time_zone)
             except (ValueError, OverflowError):
-                msg = f"{field}: expected a date such as 2026-12-24"
-                raise InvalidParameter(msg) from None
+                raise InvalidParameter(f"{field}: expected a date such as 2026-12-24") from None
     return query
 
 

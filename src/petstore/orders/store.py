@@ -334,13 +334,11 @@ def _refuse(pet_id: int) -> Unit[None]:
     sql = "SELECT status FROM pets WHERE id = ?1"
     rows = yield Statement(sql, (pet_id,), name="select_pet_status")
     if not rows:
-        msg = f"petId: expected an existing pet; there is no pet {pet_id}"
-        raise UnknownPet(msg)
+        raise UnknownPet(f"petId: expected an existing pet; there is no pet {pet_id}")
     ((status,),) = rows
     if status != "available":  # otherwise it has just become available
         shown = status or "without a status"
-        msg = f"pet {pet_id} is {shown}; only an available one can be ordered"
-        raise PetNotAvailable(msg)
+        raise PetNotAvailable(f"pet {pet_id} is {shown}; only an available one can be ordered")
 
 
 def _text(order: Order) -> str:

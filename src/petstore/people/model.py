@@ -150,8 +150,7 @@ def check_role(giver: Caller, person: Caller) -> None:
     try:
         check_rights(giver, person)
     except BeyondOwnRights as error:
-        msg = f"role: {error.message.partition(': ')[2]}"
-        raise BeyondOwnRights(msg) from None
+        raise BeyondOwnRights(f"role: {error.message.partition(': ')[2]}") from None
 
 
 STAYS: Milliseconds = 30 * DAY

@@ -125,8 +125,7 @@ async def _show_account(request: PageRequest) -> Response:
 async def _change_password(request: PageRequest) -> Response:
     session = request.session
     if session is None or session.caller.kind != "person":
-        msg = "a key has no password"
-        raise NotFound(msg)
+        raise NotFound("a key has no password")
     current, password = request.form.raw("current"), request.form.raw("password")
     changed = await request.sessions.change_password(session, current, password, request.id)
     text = "Your new password is set. You were signed out everywhere else."

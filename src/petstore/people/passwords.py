@@ -30,16 +30,13 @@ T = TypeVar("T")
 
 def check_password(password: str, login: str) -> None:
     if not has_length(password):
-        msg = f"password: expected {MIN_LENGTH} to {MAX_LENGTH} characters"
-        raise InvalidBody(msg)
+        raise InvalidBody(f"password: expected {MIN_LENGTH} to {MAX_LENGTH} characters")
     text, own = name_key(password), name_key(login)
     if text in _COMMON:
-        msg = "password: this is one of the most common passwords; choose another one"
-        raise InvalidBody(msg)
+        raise InvalidBody("password: this is one of the most common passwords; choose another one")
     for name in (own, own.partition("@")[0]):
         if name and name in text and not any(map(str.isalnum, text.replace(name, ""))):
-            msg = "password: expected something other than the login"
-            raise InvalidBody(msg)
+            raise InvalidBody("password: expected something other than the login")
 
 
 class Passwords:

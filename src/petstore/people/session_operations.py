@@ -176,8 +176,7 @@ class Sessions:
         def changed() -> Unit[SignedIn]:
             yield count_up_revision()
             if not (yield from find_session_in_unit(device.digest, now)):
-                msg = "the session has ended meanwhile"
-                raise MissingKey(msg)
+                raise MissingKey("the session has ended meanwhile")
             browser = Browser(device.device, device.stays)
             return (yield from _set_password(account, hashed, now, browser, request_id))
 
@@ -187,8 +186,7 @@ class Sessions:
         account = await self.read_account(session.caller.id)
         async with self._attempt(account.login, "", session.device.digest.hex()):
             if not await self._passwords.verify(password, account.password):
-                msg = "current: this is not your password"
-                raise InvalidBody(msg)
+                raise InvalidBody("current: this is not your password")
 
     def is_fresh(self, session: Session) -> bool:
         return self._services.clock() - session.device.created_at <= FRESH

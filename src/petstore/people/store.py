@@ -119,8 +119,7 @@ def invite_person(person_id: int, change: Change) -> Unit[Added]:
     person = yield from read_person(person_id, change.environment)
     change.check(person.shown)
     if person.state == "disabled":
-        msg = f"person {person_id} is disabled; enable the account first"
-        raise PersonDisabled(msg)
+        raise PersonDisabled(f"person {person_id} is disabled; enable the account first")
     return (yield from _invite(person, change))
 
 
@@ -160,8 +159,7 @@ def change_person(person_id: int, changes: Mapping[str, Any], change: Change) ->
 def read_person(person_id: int, environment: Environment | None) -> Unit[Account]:
     person = yield from find_account(person_id)
     if person is None or environment not in (person.caller.environment, None):
-        msg = f"there is no person {person_id}"
-        raise NotFound(msg)
+        raise NotFound(f"there is no person {person_id}")
     return person
 
 
@@ -175,8 +173,7 @@ def record_person(
 def _invite(person: Account, change: Change) -> Unit[Added]:
     if change.caller is not None:
         if change.caller.id == person.caller.id:
-            msg = "this is your own account: change your password there"
-            raise BeyondOwnRights(msg)
+            raise BeyondOwnRights("this is your own account: change your password there")
         check_role(change.caller, person.caller)
     secret = yield from create_invitation(change, person.caller.id)
     yield record_person("person.invited", person, person, change)
@@ -185,8 +182,7 @@ def _invite(person: Account, change: Change) -> Unit[Added]:
 
 def _require_free_login(login: str) -> Unit[None]:
     if (yield from find_account_by_login(login)):
-        msg = f"login: another person already has the login {login!r}"
-        raise LoginTaken(msg)
+        raise LoginTaken(f"login: another person already has the login {login!r}")
 
 
 def _require_other_administrator(person: Caller) -> Unit[None]:
@@ -197,11 +193,10 @@ def _require_other_administrator(person: Caller) -> Unit[None]:
         name="select_other_administrator",
     )
     if not others:
-        msg = (
+        raise LastAdministrator(
             f"person {person.id} is the last active administrator: make another active person one"
             " first"
         )
-        raise LastAdministrator(msg)
 
 
 def begin_session(

@@ -74,8 +74,7 @@ class ListPetsQuery(PageQuery, frozen=True, rename="camel"):
 async def _list(context: Context, call: Call[None, ListPetsQuery]) -> Result[list[Pet]]:
     query = call.query
     if query.status is not UNSET and query.has_status is False:
-        msg = "hasStatus: expected true, or no status beside it"
-        raise InvalidParameter(msg)
+        raise InvalidParameter("hasStatus: expected true, or no status beside it")
     wanted = PetFilter(query.status, query.category_id, query.id, query.has_status)
     limit, store = query.limit, context.services.store
     if query.name is not UNSET:

@@ -52,8 +52,7 @@ _STATUS_CHOICES = (("", "any"), *_STATUSES, (_NO_STATUS, "no status"))
 
 def _category(text: str) -> int | str:
     if not text:
-        msg = "categoryId: choose a category"
-        raise InvalidBody(msg)
+        raise InvalidBody("categoryId: choose a category")
     return number_or_text(text)
 
 
@@ -324,8 +323,7 @@ def _again(pet: Pet) -> Undo:
 async def _get(request: PageRequest) -> Result[Any]:
     pet = await request.find_pet(request.path_id)
     if pet is None:
-        msg = f"there is no pet {request.path_id}; it may have been deleted"
-        raise NotFound(msg)
+        raise NotFound(f"there is no pet {request.path_id}; it may have been deleted")
     return Result(pet)
 
 

@@ -119,8 +119,7 @@ async def _change(request: PageRequest) -> Response:
 def _patch(request: PageRequest) -> dict[str, Any]:
     body = SELECTION_FORM.body(SELECTION_FORM.typed(request.form))
     if not body:
-        msg = "choose a status or a category first"
-        raise InvalidBody(msg)
+        raise InvalidBody("choose a status or a category first")
     if body.get("status") == "none":
         body["status"] = None
     request.decoded("updatePet", body)
@@ -163,14 +162,12 @@ async def _take_back(request: PageRequest, pet_id: int) -> bool:
     wanted = (request.caller.actor, request.form.text("request"))
     found, _ = await newest_events(request, {"resource": f"pet/{pet_id}"}, 2)
     if not found:
-        msg = "its history is no longer kept"
-        raise Conflict(msg)
+        raise Conflict("its history is no longer kept")
     last, *earlier = found
     if earlier and _is_of(earlier[0], wanted) and last.data == earlier[0].members_before:
         return False
     if not _is_of(last, wanted):
-        msg = "the pet was changed since"
-        raise PreconditionFailed(msg)
+        raise PreconditionFailed("the pet was changed since")
     version = Result(converted(last.data, Pet)).version
     if last.type == "pet.deleted":
         body = {name: value for name, value in last.data.items() if name != "id"}
@@ -200,28 +197,24 @@ async def _selected(request: PageRequest) -> tuple[Mapping[int, str], bool]:
         selected |= {pet.id: version_of(pet) for pet in found.value}
         query["cursor"], more = found.next, bool(found.next)
     if not selected:
-        msg = "no pet matches any more"
-        raise InvalidBody(msg)
+        raise InvalidBody("no pet matches any more")
     return selected, more
 
 
 def _selected_in(form: Form) -> Mapping[int, str]:
     boxes = [box.partition(".") for text in form.all("pet") for box in text.split()]
     if not boxes:
-        msg = "select a pet first"
-        raise InvalidBody(msg)
+        raise InvalidBody("select a pet first")
     versions = {number: version for number, _, version in boxes}
     return dict(zip(_ids_in([*versions]), versions.values(), strict=True))
 
 
 def _ids_in(texts: Sequence[str]) -> list[int]:
     if len(texts) > MAX_SELECTED:
-        msg = f"select at most {MAX_SELECTED} pets at a time"
-        raise InvalidBody(msg)
+        raise InvalidBody(f"select at most {MAX_SELECTED} pets at a time")
     numbers = [int(text) if _ID.fullmatch(text) else 0 for text in texts]
     if not all(0 < number <= INT64_MAX for number in numbers):
-        msg = "select pets of the list"
-        raise InvalidBody(msg)
+        raise InvalidBody("select pets of the list")
     return numbers
 
 
@@ -259,8 +252,7 @@ async def _told(request: PageRequest, outcome: _Outcome, text: str, label: str =
 
 def _seen(pet: Pet, seen: str) -> str:
     if version_of(pet) != seen:
-        msg = "the pet was changed"
-        raise PreconditionFailed(msg)
+        raise PreconditionFailed("the pet was changed")
     return Result(pet).version
 
 

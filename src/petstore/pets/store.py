@@ -222,5 +222,4 @@ def _require_no_order(pet_id: int) -> Unit[None]:
         name="select_open_order",
     )
     for order_id, status in rows:
-        msg = f"order {order_id} is {status} and reserves pet {pet_id}"
-        raise PetReserved(msg)
+        raise PetReserved(f"order {order_id} is {status} and reserves pet {pet_id}")

@@ -118,5 +118,4 @@ def totals_of(rows: Iterable[SalesRow], currency: str) -> list[SalesRow]:
 
 def _require_day(name: str, day: date) -> None:
     if not _FIRST <= day <= _LAST:
-        msg = f"{name}: expected a date from {_FIRST} to {_LAST}"
-        raise InvalidParameter(msg)
+        raise InvalidParameter(f"{name}: expected a date from {_FIRST} to {_LAST}")

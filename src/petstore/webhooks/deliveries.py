@@ -133,8 +133,7 @@ def retry(change: Change, webhook_id: int, delivery_id: int) -> Unit[Delivery]:
         )
     )
     if not made:
-        msg = f"the event of delivery {delivery_id} is no longer kept"
-        raise EventNotKept(msg)
+        raise EventNotKept(f"the event of delivery {delivery_id} is no longer kept")
     return delivery_of(made[0])
 
 

@@ -221,8 +221,7 @@ def check_url(url: str, networks: Networks) -> None:
         try:
             check_target(scheme, port, [address], networks)
         except ForbiddenAddress as error:
-            msg = f"url: {error.message}"
-            raise InvalidWebhookUrl(msg) from None
+            raise InvalidWebhookUrl(f"url: {error.message}") from None
     elif not networks:  # else the name may have an address in one of them
         _require((scheme, port) == _OPEN, f"https and port 443; {_ASK}")
 
@@ -244,14 +243,12 @@ def _address(host: str) -> Address | None:
     try:
         return IPv6Address(host[1:-1]) if host.startswith("[") else IPv4Address(host)
     except ValueError:
-        msg = f"url: expected {_HOST}"
-        raise InvalidWebhookUrl(msg) from None
+        raise InvalidWebhookUrl(f"url: expected {_HOST}") from None
 
 
 def _require(condition: object, expected: str) -> None:
     if not condition:
-        msg = f"url: expected {expected}"
-        raise InvalidWebhookUrl(msg)
+        raise InvalidWebhookUrl(f"url: expected {expected}")
 
 
 def check_address(address: Address, networks: Collection[Network]) -> None:
@@ -260,8 +257,7 @@ def check_address(address: Address, networks: Collection[Network]) -> None:
         return
     is_unicast = not address.is_multicast and (address.version == 4 or address in _GLOBAL_IPV6)  # noqa: PLR2004
     if not (address.is_global and is_unicast) or _is_in(address, _SPECIAL):
-        msg = f"expected a public address; {_ASK}"
-        raise ForbiddenAddress(msg)
+        raise ForbiddenAddress(f"expected a public address; {_ASK}")
 
 
 def check_target(
@@ -272,8 +268,7 @@ def check_target(
         check_address(address, networks)
     is_own = all(_is_in(_unwrapped(address), networks) for address in addresses)
     if (scheme, port) != _OPEN and not is_own:
-        msg = f"expected https and port 443; {_ASK}"
-        raise ForbiddenAddress(msg)
+        raise ForbiddenAddress(f"expected https and port 443; {_ASK}")
 
 
 def _unwrapped(address: Address) -> Address:

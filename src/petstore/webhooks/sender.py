@@ -145,11 +145,9 @@ class Sender:
                     except OSError:  # a timeout, too
                         if left == 1:
                             raise
-                msg = "host not found (DNS): no address"
-                raise OSError(msg)
+                raise OSError("host not found (DNS): no address")
         except TimeoutError:
-            msg = f"no connection within {_CONNECT_SECONDS} seconds"
-            raise ConnectionError(msg) from None
+            raise ConnectionError(f"no connection within {_CONNECT_SECONDS} seconds") from None
 
 
 class _Parser:
@@ -165,8 +163,7 @@ class _Parser:
         if not self.status:
             self._head_bytes += len(data)
             if self._head_bytes > _MAX_HEAD:
-                msg = "the head is too large"
-                raise httptools.HttpParserError(msg)
+                raise httptools.HttpParserError("the head is too large")
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError:
@@ -196,8 +193,7 @@ async def _receive(reader: asyncio.StreamReader) -> EndpointResponse:
     while not parser.status:
         data = await reader.read(_READ_BYTES)
         if not data:
-            msg = "the connection was closed before a response"
-            raise ConnectionError(msg)
+            raise ConnectionError("the connection was closed before a response")
         parser.feed(data)
     with suppress(OSError):
         async with asyncio.timeout(_BODY_SECONDS):

@@ -43,8 +43,7 @@ def secret_text(secret: bytes) -> str:
 def secret_of_text(text: str) -> bytes:
     secret = _decoded(text.removeprefix(_PREFIX))
     if not (text.startswith(_PREFIX) and _MIN_BYTES <= len(secret) <= _MAX_BYTES):
-        msg = f"expected {_PREFIX} and the base64 of {_MIN_BYTES} to {_MAX_BYTES} bytes"
-        raise ValueError(msg)
+        raise ValueError(f"expected {_PREFIX} and the base64 of {_MIN_BYTES} to {_MAX_BYTES} bytes")
     return secret
 
 
@@ -55,8 +54,7 @@ def text_of_master(master: bytes) -> bytes:
 def master_of_text(text: bytes) -> bytes:
     master = _decoded(text.removesuffix(b"\n").removesuffix(b"\r"))
     if len(master) != LENGTH:
-        msg = f"expected one line, {LENGTH} random bytes in base64"
-        raise ValueError(msg)
+        raise ValueError(f"expected one line, {LENGTH} random bytes in base64")
     return master
 
 

@@ -127,8 +127,7 @@ def create_webhook(new: WebhookCreate, key_id: int, now: Milliseconds) -> Unit[I
         "SELECT count(*) FROM webhooks WHERE key_id = ?1", (key_id,), name="count_webhooks"
     )
     if count >= MAX_WEBHOOKS:
-        msg = f"this key has {count} webhooks, the maximum; delete one first"
-        raise TooManyWebhooks(msg)
+        raise TooManyWebhooks(f"this key has {count} webhooks, the maximum; delete one first")
     # Its start is random: the id of a webhook that a restored backup does not have is given again,
     # and must not come with the secret of the one before.
     version = randbits(_VERSION_BITS)
@@ -149,11 +148,10 @@ def require_own(webhook: Webhook, caller: Caller | None) -> None:
     """Reject all but disabling the webhook of another caller."""
     owner = webhook.owner
     if caller is not None and owner.id != caller.id:
-        msg = (
+        raise NotOwner(
             f"webhook {webhook.id} belongs to {owner.type} {owner.id}, which alone can do this;"
             " you can disable it"
         )
-        raise NotOwner(msg)
 
 
 def change_webhook(change: Change, webhook_id: int, patch: WebhookPatch) -> Unit[Webhook]:
@@ -217,8 +215,7 @@ def record_test(change: Change, webhook_id: int) -> Unit[WebhookTest]:
 def lock_enabled(change: Change, webhook_id: int) -> Unit[Webhook]:
     webhook = yield from _locked(change, webhook_id)
     if not webhook.enabled:
-        msg = f"webhook {webhook.id} is disabled; enable it first"
-        raise WebhookDisabled(msg)
+        raise WebhookDisabled(f"webhook {webhook.id} is disabled; enable it first")
     return webhook
 
 
