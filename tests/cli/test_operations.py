@@ -47,7 +47,7 @@ def test_each_field_of_an_operation_is_an_option(monkeypatch: pytest.MonkeyPatch
         success=Success(200, "", Changes),
         body=Changes,
     )
-    monkeypatch.setattr(operations, "OPERATIONS", (row,))
+    monkeypatch.setitem(operations.OPERATIONS_BY_ID, row.id, row)
     change = OperationCommand("change", "updateYak", "request")
     text = CliRunner().invoke(change, ["--help"], terminal_width=100).output
     options = text.partition("Options:")[2].partition("  --json")[0]

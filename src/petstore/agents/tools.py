@@ -14,7 +14,7 @@ from mcp.types import ToolAnnotations
 
 from petstore.interface.openapi.document import document
 from petstore.interface.operation import Operation
-from petstore.interface.operations import OPERATIONS
+from petstore.interface.operations import OPERATIONS_BY_ID
 from petstore_client import AsyncClient
 
 _MAX_IDS = 100
@@ -163,7 +163,7 @@ class Tool:
 
     @cached_property
     def operation(self) -> Operation:
-        return next(each for each in OPERATIONS if each.id == self.operation_id)
+        return OPERATIONS_BY_ID[self.operation_id]
 
     @property
     def writes(self) -> bool:

@@ -184,9 +184,9 @@ class OperationCommand(click.Command):
 
     @cached_property
     def operation(self) -> "Operation":
-        from petstore.interface.operations import OPERATIONS
+        from petstore.interface.operations import OPERATIONS_BY_ID
 
-        return next(each for each in OPERATIONS if each.id == self._operation_id)
+        return OPERATIONS_BY_ID[self._operation_id]
 
     @property
     def help(self) -> str | None:

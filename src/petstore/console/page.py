@@ -58,7 +58,7 @@ from petstore.interface.operation import (
     Target,
     execute,
 )
-from petstore.interface.operations import OPERATIONS
+from petstore.interface.operations import OPERATIONS_BY_ID
 from petstore.keys.model import Caller
 from petstore.people.model import Session
 from petstore.people.session_operations import Sessions
@@ -71,7 +71,6 @@ MAX_FORM = 65536
 
 Handler: TypeAlias = "Callable[[PageRequest], Awaitable[Response]]"
 
-_BY_ID = {operation.id: operation for operation in OPERATIONS}
 # A person has neither limits nor a token.
 _OF_KEYS = ("getUsage", "rotateCurrentKey")
 # Besides these, the owner of a key sees its webhooks, and nothing of the shop.
@@ -297,20 +296,20 @@ class PageRequest(Struct):
     def may(self, operation_id: str) -> bool:
         if self.session is None or not self.is_behind_own_door(operation_id):
             return False
-        return _BY_ID[operation_id].scope in (None, *self.caller.scopes)
+        return OPERATIONS_BY_ID[operation_id].scope in (None, *self.caller.scopes)
 
     def is_behind_own_door(self, operation_id: str) -> bool:
         """Return whether the pages of an operation are for whoever signed in as the caller did."""
         is_of_keys = operation_id in _OF_KEYS
         if self.caller.kind == "key":
-            return is_of_keys or _BY_ID[operation_id].tag == _OWN
+            return is_of_keys or OPERATIONS_BY_ID[operation_id].tag == _OWN
         return not is_of_keys
 
     def require(self, operation_id: str) -> None:
         if self.may(operation_id):
             return
         if self.is_behind_own_door(operation_id):
-            require_scope(self.caller, _BY_ID[operation_id].scope)
+            require_scope(self.caller, OPERATIONS_BY_ID[operation_id].scope)
         raise MissingScope(_OF_PEOPLE if self.caller.kind == "key" else _OF_OWNERS)
 
     async def find_session(self) -> Session:
@@ -359,7 +358,7 @@ class PageRequest(Struct):
         and the same body is executed once (``Idempotency-Key``): the second click of two waits for
         the first.
         """
-        operation = _BY_ID[operation_id]
+        operation = OPERATIONS_BY_ID[operation_id]
         self.require(operation_id)
         given = {name: value for name, value in (query or {}).items() if value is not None}
         call: Call[Any, Any] = Call(
@@ -393,7 +392,7 @@ class PageRequest(Struct):
                 await asyncio.sleep(_SECOND_CLICK_SECONDS)
 
     def decoded(self, operation_id: str, body: Mapping[str, Any]) -> Any:
-        into = _BY_ID[operation_id].body
+        into = OPERATIONS_BY_ID[operation_id].body
         return None if into is None else convert(body, into, InvalidBody)
 
     async def list_page(self, operation_id: str, limit: int = 50, **query: Any) -> Result[Any]:
@@ -495,7 +494,7 @@ def operation_in_words(operation_id: str | None) -> str:
     """Return what an operation does; a later or an earlier version may have others."""
     if operation_id is None:
         return "Unknown path or method"
-    operation = _BY_ID.get(operation_id)
+    operation = OPERATIONS_BY_ID.get(operation_id)
     if operation is None:
         return operation_id
     return operation.summary.replace("an animal", "a pet").replace("animal", "pet")

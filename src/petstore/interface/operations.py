@@ -24,3 +24,4 @@ OPERATIONS: tuple[Operation, ...] = (
     *usage.OPERATIONS,
     *webhooks.OPERATIONS,
 )
+OPERATIONS_BY_ID = {operation.id: operation for operation in OPERATIONS}

@@ -7,7 +7,7 @@ from msgspec import UNSET
 from petstore.domain.fields import open_list
 from petstore.events.model import ADMIN_EVENT_TYPES, EVENT_TYPES, EventType
 from petstore.interface.openapi.schemas import TEXT, Schema, json_content, parameter, reference
-from petstore.interface.operations import OPERATIONS
+from petstore.interface.operations import OPERATIONS_BY_ID
 from petstore.keys.model import KeyNoticeData
 from petstore.orders.model import PERSONAL, Order
 from petstore.usage.counter import KeyDeprecatedUse
@@ -166,7 +166,7 @@ def _data(event_type: str) -> dict[str, Any]:
     if event_type in _NOTICE_DATA:
         return {"keyId": 4} | _NOTICE_DATA[event_type]
     if event_type == "deprecation.used":
-        return {**_example("listDeprecations")[0]}
+        return {**OPERATIONS_BY_ID["listDeprecations"].success.example[0]}
     data = _before(event_type) | _CHANGES.get(event_type, {})
     return {name: value for name, value in data.items() if value is not UNSET}
 
@@ -174,10 +174,6 @@ def _data(event_type: str) -> dict[str, Any]:
 def _before(event_type: str) -> dict[str, Any]:
     if event_type in _EARLIER:
         return _data(_EARLIER[event_type])
-    resource = _example(f"get{event_type.partition('.')[0].title()}")
+    resource = OPERATIONS_BY_ID[f"get{event_type.partition('.')[0].title()}"].success.example
     before = {name: value for name, value in resource.items() if name not in PERSONAL.values()}
     return before | ({"bannedUntil": _BANNED_UNTIL} if event_type == "key.unbanned" else {})
-
-
-def _example(operation_id: str) -> Any:
-    return next(each.success.example for each in OPERATIONS if each.id == operation_id)
