@@ -68,10 +68,7 @@ def test_the_example_waits_for_retry_after_or_a_growing_random_time_and_sends_ag
 )
 def test_the_example_gives_up_after_several_attempts(send: Send, responses: list[bytes]) -> None:
     waits: list[float] = []
-    with (
-        odd_service(*responses) as service,
-        pytest.raises(urllib.error.HTTPError) as error,
-    ):
+    with odd_service(*responses) as service, pytest.raises(urllib.error.HTTPError) as error:
         send(request_to(service.url), waits.append)
     error.value.close()
     assert waits == [1] * (len(responses) - 1)

@@ -82,11 +82,7 @@ ORDER = (
 )
 """The packages and, of the resources, the layers: each imports itself and what is before it."""
 
-LAYERS = {
-    "operations": ("operations",),
-    "pages": ("pages",),
-    "commands": ("commands",),
-}
+LAYERS = {"operations": ("operations",), "pages": ("pages",), "commands": ("commands",)}
 """The last word of the names of the modules in each layer of a resource.
 
 Every other module is in the layer ``store`` if it reads or writes the database, else in ``model``.

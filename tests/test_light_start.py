@@ -23,10 +23,7 @@ print(*sys.modules)
 
 @pytest.mark.parametrize(
     ("settings", "loaded"),
-    [
-        ("", set()),
-        (f"database={POSTGRES!r}, redis={REDIS!r}", {"asyncpg", "redis"}),
-    ],
+    [("", set()), (f"database={POSTGRES!r}, redis={REDIS!r}", {"asyncpg", "redis"})],
     ids=["SQLite", "PostgreSQL and Redis"],
 )
 def test_a_service_loads_only_what_its_settings_need(

@@ -137,10 +137,7 @@ def test_a_limit_that_lasts_too_long_is_reported_with_its_end_and_not_waited_out
 
 @pytest.mark.parametrize(
     ("cause", "reason"),
-    [
-        (None, "the rate limit of your key is reached"),
-        (NoResponse("no \x1b"), "no \\x1b"),
-    ],
+    [(None, "the rate limit of your key is reached"), (NoResponse("no \x1b"), "no \\x1b")],
 )
 def test_a_wait_is_reported_with_its_reason(
     capsys: pytest.CaptureFixture[str],
@@ -179,10 +176,7 @@ def test_an_interrupted_wait_has_the_exit_status_of_an_interrupt() -> None:
 def test_a_command_of_many_requests_says_how_to_resume(
     failure: BaseException, expected: int, words: str
 ) -> None:
-    with (
-        pytest.raises(CommandFailure) as failed,
-        client_of("http://a/v1", resume_hint="go on so"),
-    ):
+    with pytest.raises(CommandFailure) as failed, client_of("http://a/v1", resume_hint="go on so"):
         raise failure
     assert (failed.value.exit_code, failed.value.message) == (expected, words)
 

@@ -107,10 +107,7 @@ def unchanged(prepared: Repository) -> Iterator[Repository]:
             (text, f"VERSION: expected three numbers such as 1.2.0, not {text!r}")
             for text in ("", "v99.1.0", "99.1", "99.1.0-rc1", "99.01.0")
         ),
-        (
-            "0.9.9",
-            f"VERSION: expected {__version__}, the version here, or a later one, not 0.9.9",
-        ),
+        ("0.9.9", f"VERSION: expected {__version__}, the version here, or a later one, not 0.9.9"),
         *((text, f"the tag v{text} is there already") for text in (__version__, "99.2.0")),
     ],
 )
@@ -167,9 +164,7 @@ def test_without_passing_tests_and_a_complete_changelog_nothing_is_released(
 # A release
 
 
-def test_a_release_is_tested_committed_tagged_and_has_complete_packages(
-    tmp_path: Path,
-) -> None:
+def test_a_release_is_tested_committed_tagged_and_has_complete_packages(tmp_path: Path) -> None:
     repository = Repository(tmp_path)
     done = repository.release()
     assert done.returncode == 0, done.stderr

@@ -37,8 +37,7 @@ class Watched:
         self.queries += 1
         if self.failures:
             self.failures -= 1
-            msg = "the database is not available"
-            raise Unavailable(msg)
+            raise Unavailable("the database is not available")
         return await self.store.read(statement)
 
 

@@ -8,14 +8,7 @@ from petstore.clock import DAY, Milliseconds
 from petstore.databases.contract import Store, Unit
 from petstore.databases.pages import LAST_ID
 from petstore.errors import CursorExpired
-from petstore.events.model import (
-    ADMIN_EVENT_TYPES,
-    EVENT_TYPES,
-    START,
-    Author,
-    NewEvent,
-    Position,
-)
+from petstore.events.model import ADMIN_EVENT_TYPES, EVENT_TYPES, START, Author, NewEvent, Position
 from petstore.events.search import EventFilter, FeedPage, read_events
 from petstore.events.store import last_position, newest_position, record
 from support.cases import case

@@ -25,29 +25,12 @@ from petstore.errors import (
     Unavailable,
 )
 from petstore.events.model import EVENT_TYPES, Author, NewEvent, Position
-from petstore.events.store import (
-    Change,
-    newest_position,
-    publish_all,
-    record,
-)
+from petstore.events.store import Change, newest_position, publish_all, record
 from petstore.orders.model import OrderCreate, OrderFilter, OrderPatch
-from petstore.orders.store import (
-    cancel_order,
-    free_lapsed,
-    list_orders,
-    place_order,
-    update_order,
-)
+from petstore.orders.store import cancel_order, free_lapsed, list_orders, place_order, update_order
 from petstore.pets.model import NewPet, PetFilter, PetPatch
 from petstore.pets.store import delete_pet, list_pets, update_pet
-from support.changes import (
-    NOW,
-    create_category,
-    create_pet,
-    create_pets,
-    update_category,
-)
+from support.changes import NOW, create_category, create_pet, create_pets, update_category
 from support.history import Record, contradictions, events_after, plain, published, read_feed
 from support.postgres import PostgresServer, database_name
 from support.races import lingering
@@ -142,8 +125,7 @@ async def test_every_kind_of_end_of_a_reservation_is_recorded_first_and_a_lapse_
 
 def think_better_of(unit: Unit[Any]) -> Unit[None]:
     yield from unit
-    msg = "not after all"
-    raise Unavailable(msg)
+    raise Unavailable("not after all")
 
 
 @pytest.mark.parametrize(

@@ -212,10 +212,7 @@ def test_a_body_that_looks_like_a_request_stays_a_body(
 
 @pytest.mark.parametrize(
     ("field", "body"),
-    [
-        (b"Content-Length: 70000\r\n", b"a" * 70_000),
-        (CHUNKED, chunk(b"a" * 65_537) + END),
-    ],
+    [(b"Content-Length: 70000\r\n", b"a" * 70_000), (CHUNKED, chunk(b"a" * 65_537) + END)],
     ids=["length", "chunks"],
 )
 def test_the_rest_of_a_body_that_is_too_large_is_not_read_as_a_request(

@@ -138,10 +138,7 @@ REFUSED: dict[str, tuple[str, tuple[Any, ...]]] = {
         "1 to 100 printable characters, not only white space",
         ("", "   ", "x" * 101, "two\nlines", "\x1b[31m", "\u202e", 7, None),
     ),
-    "plan": (
-        "one of 'free', 'pro', 'business', 'enterprise'",
-        ("gold", "", "Free", 1, None),
-    ),
+    "plan": ("one of 'free', 'pro', 'business', 'enterprise'", ("gold", "", "Free", 1, None)),
     "perMinute": ("an integer from 1 to 2147483646", (0, -1, 2**31 - 1, 1.5, "5", True, [])),
     "perDay": ("an integer from 1 to 2147483646", (0, -1, 2**31 - 1, 1.5, "5", True, [])),
     "scopes": (
@@ -257,10 +254,7 @@ def addresses(key: Caller) -> frozenset[str]:
         ({"expires_at": None}, "expiresAt: your key cannot give a longer life than its own"),
         ({"expires_at": 1_001}, "expiresAt: your key cannot give a longer life than its own"),
         *(
-            (
-                {"allowed_networks": networks},
-                OUTSIDE.format(beyond),
-            )
+            ({"allowed_networks": networks}, OUTSIDE.format(beyond))
             for networks, beyond in {
                 (): "anywhere",
                 ("10.0.0.0/7",): "10.0.0.0/7",

@@ -336,9 +336,7 @@ async def list_pets(service: Service, token: str, client: str | None = None) -> 
     return await service.request("GET", "/v1/pets", token, headers=headers)
 
 
-async def test_a_key_is_refused_outside_its_networks_whatever_it_requests(
-    service: Service,
-) -> None:
+async def test_a_key_is_refused_outside_its_networks_whatever_it_requests(service: Service) -> None:
     key = await service.issue(scopes=frozenset(SCOPES), allowed_networks=ELSEWHERE)
     for method, path in (
         *(("GET", "/v1/pets"), ("GET", "/v1/pets"), ("POST", "/v1/pets")),  # from memory, too

@@ -113,8 +113,7 @@ def test_each_statement_of_a_unit_is_noted(database: Path) -> None:
 async def test_failures_of_the_database_are_counted_and_refusals_are_not(database: Path) -> None:
     def refused() -> Unit[None]:
         yield Statement("SELECT 1")
-        msg = "no such pet"
-        raise NotFound(msg)
+        raise NotFound("no such pet")
 
     async with open_store(database) as store:
         with registry_of_test() as registry:

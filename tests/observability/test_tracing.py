@@ -179,10 +179,7 @@ async def test_a_failing_database_marks_both_spans_as_errors(
     (span,) = [span for span in collector.spans if span.name == "POST /v1/pets"]
     (part,) = [part for part in collector.spans if part.name == "store write"]
     assert attributes(span)["error.type"] == "503"
-    assert attributes(part) == {
-        "db.system.name": "sqlite",
-        "error.type": "service_unavailable",
-    }
+    assert attributes(part) == {"db.system.name": "sqlite", "error.type": "service_unavailable"}
     assert span.status.code == part.status.code == Status.STATUS_CODE_ERROR
 
 

@@ -8,13 +8,7 @@ import pytest
 from petstore.clock import DAY, MINUTE, SECOND
 from petstore.databases.contract import Statement, Store, read_unit
 from petstore.databases.schema import prune_all
-from petstore.errors import (
-    BeyondOwnRights,
-    LastAdministrator,
-    LoginTaken,
-    MissingScope,
-    NotFound,
-)
+from petstore.errors import BeyondOwnRights, LastAdministrator, LoginTaken, MissingScope, NotFound
 from petstore.events.store import Change
 from petstore.keys.model import SCOPES, Caller, Environment, digest
 from petstore.people.model import INVITATION_LIFE, Browser, Device, Session

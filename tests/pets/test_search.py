@@ -15,13 +15,7 @@ from petstore.databases.words import MAX_SCANNED
 from petstore.domain.words import finds, terms_of, typed_words, words_of
 from petstore.events.store import Change
 from petstore.pets.model import NewPet, Pet, PetFilter, PetPatch
-from petstore.pets.store import (
-    PETS_BY_WORD,
-    delete_pet,
-    delete_untouched,
-    search_pets,
-    update_pet,
-)
+from petstore.pets.store import PETS_BY_WORD, delete_pet, delete_untouched, search_pets, update_pet
 from support.cases import case
 from support.changes import create_pet, create_pets
 from support.error_body import assert_error

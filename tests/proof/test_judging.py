@@ -2,15 +2,7 @@
 
 import pytest
 
-from proof.ledger import (
-    REFUSED,
-    KnownOrder,
-    KnownPet,
-    Ledger,
-    Rows,
-    StoredOrder,
-    StoredPet,
-)
+from proof.ledger import REFUSED, KnownOrder, KnownPet, Ledger, Rows, StoredOrder, StoredPet
 
 REX = StoredPet(1, "rex", 7, "pending")
 LOST = StoredPet(3, "lost", 9, "available")

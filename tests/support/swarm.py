@@ -58,8 +58,7 @@ async def undisturbed(attempt: Callable[[], Awaitable[None]], *servers: ServerPr
                 raise
         else:
             return
-    msg = f"Redis was late in each of {_ATTEMPTS} attempts"
-    raise AssertionError(msg)
+    raise AssertionError(f"Redis was late in each of {_ATTEMPTS} attempts")
 
 
 async def ask(port: int, token: str, path: str = "/v1/x") -> Response:

@@ -506,8 +506,7 @@ async def test_without_the_secret_nothing_is_sent_and_the_log_says_so_once(
     def missing(_: LeasedWebhook) -> list[bytes]:
         nonlocal asked
         asked += 1
-        msg = "the secret file is missing"
-        raise WebhooksNotConfigured(msg)
+        raise WebhooksNotConfigured("the secret file is missing")
 
     await hook.add_pets()
     async with hook.delivering(secrets_of=missing):
