@@ -1,13 +1,16 @@
 """The command ``petstore``, and ``python -m petstore``."""
 
+import os
 import signal
+
+from petstore.cli import INTERRUPTED
 
 
 def run() -> None:
     """Until a command has something to clean up, Ctrl-C ends the process at once."""
     # A KeyboardInterrupt would be lost in a finalizer. A background job of a script ignores Ctrl-C.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
     from petstore.cli.main import main
 
     main()

@@ -1,1 +1,4 @@
 """The command line."""
+
+INTERRUPTED = 130
+"""The exit status after Ctrl-C, as shells have it."""

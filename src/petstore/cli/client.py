@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import click
 from click.core import ParameterSource
 
+from petstore.cli import INTERRUPTED
 from petstore.cli.options import KEY, Command, read_secret, settings_options
 from petstore.cli.output import (
     counted,
@@ -37,9 +38,6 @@ if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is ins
 
 Wait: TypeAlias = Callable[[float, "PetstoreError | None"], object]
 """Waits for seconds, because of an error or, without one, for the limit of the key."""
-
-INTERRUPTED = 130
-"""The exit status after Ctrl-C, as shells have it."""
 
 _MAX_WAIT_SECONDS = 600
 _MAX_RETRIES = 3
@@ -195,8 +193,9 @@ def _reported(connect: Callable[[], "Client"], resume_hint: str = "") -> Iterato
 @contextmanager
 def interruptible(outcome: str = "") -> Iterator[None]:
     """Let a block clean up after Ctrl-C. If it has an ``outcome``, one line says so."""
-    at_once = signal.getsignal(signal.SIGINT) is signal.SIG_DFL
-    if at_once:
+    before = signal.getsignal(signal.SIGINT)
+    ends_at_once = before not in (signal.SIG_IGN, signal.default_int_handler)
+    if ends_at_once:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
@@ -205,8 +204,8 @@ def interruptible(outcome: str = "") -> Iterator[None]:
             raise click.exceptions.Exit(INTERRUPTED) from None
         raise CommandFailure(f"interrupted: {outcome}", INTERRUPTED) from None
     finally:
-        if at_once:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if ends_at_once:
+            signal.signal(signal.SIGINT, before)
 
 
 def wait_out(seconds: float, error: "PetstoreError | None") -> None:
