@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -90,11 +91,11 @@ async def test_a_call_that_fails_without_waiting_callers_is_not_an_error(
 class Group:
     """Runs batches: it remembers them, and each ends when it may."""
 
-    def __init__(self, max_size: int = 100, at_once: int = 1) -> None:
+    def __init__(self, max_size: int = 100, at_once: int = 1, timeout: float | None = None) -> None:
         self.sizes: list[int] = []
         self.may_end = asyncio.Event()
         self.fault: Exception | None = None
-        self.batches: Batcher[int, int] = Batcher(self.run, max_size, at_once)
+        self.batches: Batcher[int, int] = Batcher(self.run, max_size, at_once, timeout)
 
     async def run(self, arguments: Sequence[int]) -> Sequence[int | Exception]:
         self.sizes.append(len(arguments))
@@ -103,8 +104,8 @@ class Group:
             raise self.fault
         return [2 * each if each else ValueError("zero") for each in arguments]
 
-    def calls(self, *arguments: int) -> list[asyncio.Task[int]]:
-        return [asyncio.create_task(self.batches.call(each)) for each in arguments]
+    def calls(self, *arguments: int) -> list[asyncio.Future[int]]:
+        return [*map(self.batches.call, arguments)]
 
 
 async def test_a_failed_batch_fails_every_waiting_call_at_once() -> None:
@@ -142,9 +143,9 @@ async def test_a_batch_that_fails_beside_others_fails_only_its_own_calls() -> No
         return arguments
 
     batches: Batcher[int, int] = Batcher(run, 100, at_once=2)
-    calls: list[asyncio.Task[int]] = []
+    calls: list[asyncio.Future[int]] = []
     for more in ((1, 2), (3,), (4,)):
-        calls += [asyncio.create_task(batches.call(each)) for each in more]
+        calls += map(batches.call, more)
         await turns()
     may_end.set()
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
@@ -153,7 +154,7 @@ async def test_a_batch_that_fails_beside_others_fails_only_its_own_calls() -> No
 
 async def test_so_many_batches_run_at_once_and_the_next_one_has_all_that_wait() -> None:
     group = Group(max_size=3, at_once=2)
-    calls: list[asyncio.Task[int]] = []
+    calls: list[asyncio.Future[int]] = []
     for more in ((1, 2), (3,), (4, 5), (6, 7)):
         calls += group.calls(*more)
         await turns()
@@ -161,6 +162,15 @@ async def test_so_many_batches_run_at_once_and_the_next_one_has_all_that_wait() 
     group.may_end.set()
     assert await asyncio.gather(*calls) == [2, 4, 6, 8, 10, 12, 14]
     assert group.sizes == [2, 1, 3, 1]
+
+
+async def test_no_call_takes_longer_than_the_timeout_even_if_it_waits_for_others_first() -> None:
+    group, begun = Group(max_size=1, at_once=2, timeout=0.2), time.monotonic()
+    outcomes = await asyncio.gather(*group.calls(1, 2, 3), return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [TimeoutError] * 3
+    assert time.monotonic() - begun < 0.4
+    group.may_end.set()
+    assert await group.batches.call(4) == 8
 
 
 async def test_a_cancelled_caller_does_not_cancel_its_call() -> None:

@@ -162,8 +162,8 @@ class BatchedScript:
         self._timeout = timeout
         self._calls: Batcher[_Call, Any] = Batcher(self._run, _MAX_BATCH)
 
-    async def run(self, key: str, argument: bytes) -> Any:
-        return await self._calls.call((key, argument))
+    def run(self, key: str, argument: bytes) -> asyncio.Future[Any]:
+        return self._calls.call((key, argument))
 
     async def _run(self, calls: Sequence[_Call]) -> Sequence[Any]:
         groups = [

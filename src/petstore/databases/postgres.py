@@ -26,6 +26,7 @@ from petstore.databases.contract import (
     Unit,
     Value,
     as_unavailable,
+    unavailable,
 )
 from petstore.databases.migrations.postgres import inspect, migrate
 from petstore.databases.postgres_connection import (
@@ -125,10 +126,11 @@ class PostgresStore:
             lambda sql: Batcher(partial(self._run_together, sql), _UNITS_AT_ONCE)
         )
         self._rows: Callable[[str], Batcher[Value, list[Row]]] = lru_cache(_SQL_AT_ONCE)(
-            lambda sql: Batcher(partial(self._read_by_ids, sql), _ROWS_AT_ONCE, connections)
+            lambda sql: Batcher(
+                partial(self._read_by_ids, sql), _ROWS_AT_ONCE, connections, self._timeout
+            )
         )
         self._units = 0
-        self._reads_by_id = 0
         self._has_no_unit = asyncio.Event()
         self._has_no_unit.set()
         self._connect = partial(connect, url, timeout / SECOND, timeout)
@@ -186,23 +188,19 @@ class PostgresStore:
         if not statement.sql.startswith("SELECT"):
             msg = "only a unit of work may change the database"
             raise InternalError(msg)
-        with as_unavailable(ERRORS):
+        try:
+            if statement.by_id:
+                return await self._rows(statement.sql).call(statement.parameters[0])
             async with asyncio.timeout(self._timeout):
-                if not statement.by_id:
-                    return await self._read(statement)
-                self._reads_by_id += 1
-                try:
-                    if self._reads_by_id == 1:  # a batch of one would take longer
-                        return await self._read(statement)
-                    return await self._rows(statement.sql).call(statement.parameters[0])
-                finally:
-                    self._reads_by_id -= 1
+                return await self._read(statement)
+        except ERRORS as error:
+            raise unavailable(error) from error
 
     async def _read_by_ids(self, sql: str, ids: Sequence[Value]) -> list[list[Row]]:
         if len(ids) == 1:
-            return [await self.read(Statement(sql, ids, name="select_by_id"))]
+            return [await self._read(Statement(sql, ids))]
         select = sql.removesuffix(_ONE_ID) + _MANY_IDS
-        found = await self.read(Statement(select, (" ".join(map(str, ids)),), name="select_by_ids"))
+        found = await self._read(Statement(select, (" ".join(map(str, ids)),)))
         rows = {row[0]: [row] for row in found}
         return [rows.get(each, []) for each in ids]
 
