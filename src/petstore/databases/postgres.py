@@ -6,8 +6,7 @@ may stand in between.
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import lru_cache, partial
 from itertools import chain
 from typing import Any, Generic
@@ -121,7 +120,9 @@ class PostgresStore:
         self._timeout = timeout / SECOND
         self.connections = connections
         self._versions = Batcher[None, str](self._read_versions, _CALLS_AT_ONCE, connections)
-        self._ids = Batcher[str, int](self._next_ids, _CALLS_AT_ONCE)
+        # It ends before the changes that wait for it: otherwise a next one would join this one.
+        taking_ids = self._timeout * _TAKING_IDS
+        self._ids = Batcher[str, int](self._next_ids, _CALLS_AT_ONCE, timeout=taking_ids)
         self._deferred: Callable[[str], Batcher[Deferred, None]] = lru_cache(_SQL_AT_ONCE)(
             lambda sql: Batcher(partial(self._run_together, sql), _UNITS_AT_ONCE)
         )
@@ -215,32 +216,28 @@ class PostgresStore:
             return await fetch(connection, statement)
 
     async def write(self, unit: Unit[T]) -> T:
-        with as_unavailable(ERRORS), self._in_progress():
-            async with asyncio.timeout(self._timeout):
-                work = UnitInProgress(unit)
-                await work.defer(self._ids.call)
-                if work.statement is not None:
-                    await self._transact(work)
-                elif self._units == 1:  # a batch of one would take longer
-                    async with self._pool.acquire() as connection:
-                        await work.run_deferred(connection)
-                elif deferred := work.take_deferred():
-                    try:  # together with others that have the same SQL
-                        await self._deferred(deferred.sql).call(deferred)
-                    finally:
-                        deferred.is_withdrawn = True  # in vain if it has run
-                return work.result
-
-    @contextmanager
-    def _in_progress(self) -> Iterator[None]:
         self._units += 1
         self._has_no_unit.clear()
         try:
-            yield
+            async with asyncio.timeout(self._timeout):
+                return await self._write(UnitInProgress(unit))
+        except ERRORS as error:
+            raise unavailable(error) from error
         finally:
             self._units -= 1
             if not self._units:
                 self._has_no_unit.set()
+
+    async def _write(self, work: UnitInProgress[T]) -> T:
+        await work.defer(self._ids.call)
+        if work.statement is not None:
+            await self._transact(work)
+        elif deferred := work.take_deferred():
+            try:  # together with others that have the same SQL
+                await self._deferred(deferred.sql).call(deferred)
+            finally:
+                deferred.is_withdrawn = True  # in vain if it has run
+        return work.result
 
     async def _run_together(self, sql: str, batch: Sequence[Deferred]) -> list[Exception | None]:
         """Run ``sql`` for each unit of a batch, in one transaction: the driver pipelines them."""
@@ -273,9 +270,7 @@ class PostgresStore:
                 raise InternalError(msg)
 
     async def _next_ids(self, tables: Sequence[str]) -> list[int]:
-        # It ends before the changes that wait for it: otherwise a next one would join this one.
-        async with asyncio.timeout(self._timeout * _TAKING_IDS):
-            return [new_id for (new_id,) in await self.read(_select_next_ids(tables))]
+        return [new_id for (new_id,) in await self._read(_select_next_ids(tables))]
 
 
 async def _next_id(connection: Connection, table: str) -> int:
