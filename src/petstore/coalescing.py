@@ -57,7 +57,7 @@ class Batcher(Generic[T, R]):
         self._max_size = max_size
         self._at_once = at_once
         self._timeout = timeout
-        self._first_at = 0.0  # when the first of the waiting calls was made, by the loop's clock
+        self._ends_at: float | None = None  # when the waiting calls fail, by the loop's clock
         self._waiting: list[tuple[T, asyncio.Future[R]]] = []
         self._running: set[asyncio.Task[None] | None] = set()
         self._is_collecting = False
@@ -65,8 +65,8 @@ class Batcher(Generic[T, R]):
     def call(self, argument: T) -> asyncio.Future[R]:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[R] = loop.create_future()
-        if not self._waiting:
-            self._first_at = loop.time()
+        if self._timeout and not self._waiting:
+            self._ends_at = loop.time() + self._timeout
         self._waiting.append((argument, done))
         if not self._is_collecting and len(self._running) < self._at_once:
             self._is_collecting = True
@@ -84,18 +84,17 @@ class Batcher(Generic[T, R]):
                 batch = self._waiting[: self._max_size]
                 del self._waiting[: self._max_size]
                 self._is_collecting = False
-                await self._settle(batch, self._first_at)
+                await self._settle(batch)
                 if self._is_collecting:  # another one
                     break
                 self._is_collecting = bool(self._waiting)
         finally:
             self._running.discard(asyncio.current_task())
 
-    async def _settle(self, batch: list[tuple[T, asyncio.Future[R]]], first_at: float) -> None:
-        end = None if self._timeout is None else first_at + self._timeout
+    async def _settle(self, batch: list[tuple[T, asyncio.Future[R]]]) -> None:
         results: Sequence[R | Exception]
         try:
-            async with asyncio.timeout_at(end):
+            async with asyncio.timeout_at(self._ends_at):
                 results = await self._run([argument for argument, _ in batch])
         except Exception as error:  # noqa: BLE001 - it concerns the callers
             if self._at_once == 1:

@@ -9,8 +9,6 @@ from typing import Any, TypeAlias
 
 from hiredis import pack_command
 from redis.asyncio.connection import AbstractConnection, ConnectionPool
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, NoPermissionError, NoScriptError, ResponseError
 from redis.exceptions import ConnectionError as ConnectionLost
 
@@ -57,13 +55,11 @@ class RedisClient:
         self._pool = ConnectionPool.from_url(
             redis_url(url),
             protocol=2,
-            retry=Retry(NoBackoff(), 0),
             socket_timeout=None,
             socket_connect_timeout=None,
             socket_keepalive=True,
             socket_keepalive_options=_KEEPALIVE,
         )
-        self._connections: list[AbstractConnection] = []
         self._idle: list[AbstractConnection] = []
 
     async def execute(self, commands: Sequence[Command], seconds: float) -> list[Any]:
@@ -78,18 +74,14 @@ class RedisClient:
         try:
             async with _timeout(seconds):
                 try:
-                    replies = await self._send(commands)
+                    return await self._send(commands)
                 except ConnectionLost:  # perhaps long ago
-                    replies = await self._send(commands)
+                    return await self._send(commands)
         except Exception as error:
             raise _adapted(error) from error
-        return [_adapted(reply) if isinstance(reply, Exception) else reply for reply in replies]
 
     async def _send(self, commands: Sequence[Command]) -> list[Any]:
-        if not self._idle:
-            self._idle.append(self._pool.make_connection())  # type: ignore[no-untyped-call]
-            self._connections += self._idle
-        connection = self._idle.pop()
+        connection = self._idle.pop() if self._idle else self._pool.make_connection()  # type: ignore[no-untyped-call]
         packed = b"".join(map(pack_command, commands))  # type: ignore[arg-type] # takes any tuple
         try:  # it connects if it is not connected, and disconnects after an error
             await connection.send_packed_command(packed)
@@ -100,14 +92,14 @@ class RedisClient:
     async def close(self) -> None:
         with suppress(Exception):
             async with asyncio.timeout(_CLOSE_TIMEOUT):
-                await asyncio.gather(*(each.disconnect() for each in self._connections))
+                await asyncio.gather(*(each.disconnect() for each in self._idle))
 
 
 async def _reply(connection: AbstractConnection) -> Any:
     try:
         return await connection.read_response()
     except ResponseError as error:
-        return error
+        return _adapted(error)
 
 
 @asynccontextmanager
@@ -118,19 +110,17 @@ async def _timeout(seconds: float) -> AsyncIterator[None]:
     next slice does not begin, so a late process does not take its own delay for Redis's.
     """
     loop = asyncio.get_running_loop()
-    left, length = _SLICES, seconds / _SLICES
     timer: asyncio.TimerHandle
     async with asyncio.timeout(None) as limit:
 
-        def end_slice() -> None:
-            nonlocal left, timer
-            left -= 1
+        def begin_slice(left: int) -> None:
+            nonlocal timer
             if left:
-                timer = loop.call_later(length, end_slice)
+                timer = loop.call_later(seconds / _SLICES, begin_slice, left - 1)
             else:
                 limit.reschedule(loop.time())
 
-        timer = loop.call_later(length, end_slice)
+        begin_slice(_SLICES)
         try:
             yield
         finally:
@@ -183,8 +173,6 @@ class BatchedScript:
     async def _send(
         self, groups: Sequence[Sequence[_Call]], command: str, script: str | bytes
     ) -> list[Any]:
-        commands = []
-        for group in groups:
-            keys, arguments = zip(*group, strict=True)
-            commands.append((command, script, len(keys), *keys, *arguments))
+        pairs = [zip(*group, strict=True) for group in groups]
+        commands = [(command, script, len(keys), *keys, *arguments) for keys, arguments in pairs]
         return await self._client.try_each(commands, self._timeout)

@@ -117,24 +117,23 @@ class PostgresStore:
     """A read or a change that takes longer than ``timeout`` is refused."""
 
     def __init__(self, url: str, timeout: Milliseconds = 1500, connections: int = 10) -> None:
-        self._timeout = timeout / SECOND
+        self._timeout = seconds = timeout / SECOND
         self.connections = connections
         self._versions = Batcher[None, str](self._read_versions, _CALLS_AT_ONCE, connections)
         # It ends before the changes that wait for it: otherwise a next one would join this one.
-        taking_ids = self._timeout * _TAKING_IDS
-        self._ids = Batcher[str, int](self._next_ids, _CALLS_AT_ONCE, timeout=taking_ids)
+        self._ids = Batcher[str, int](self._next_ids, _CALLS_AT_ONCE, 1, seconds * _TAKING_IDS)
         self._deferred: Callable[[str], Batcher[Deferred, None]] = lru_cache(_SQL_AT_ONCE)(
             lambda sql: Batcher(partial(self._run_together, sql), _UNITS_AT_ONCE)
         )
         self._rows: Callable[[str], Batcher[Value, list[Row]]] = lru_cache(_SQL_AT_ONCE)(
             lambda sql: Batcher(
-                partial(self._read_by_ids, sql), _ROWS_AT_ONCE, connections, self._timeout
+                partial(self._read_by_ids, sql), _ROWS_AT_ONCE, connections, seconds
             )
         )
         self._units = 0
         self._has_no_unit = asyncio.Event()
         self._has_no_unit.set()
-        self._connect = partial(connect, url, timeout / SECOND, timeout)
+        self._connect = partial(connect, url, seconds, timeout)
         # What a stopped process has locked is free before those who wait for it get a 503.
         self._begin = (
             "BEGIN ISOLATION LEVEL READ COMMITTED;"
@@ -220,24 +219,22 @@ class PostgresStore:
         self._has_no_unit.clear()
         try:
             async with asyncio.timeout(self._timeout):
-                return await self._write(UnitInProgress(unit))
+                work = UnitInProgress(unit)
+                await work.defer(self._ids.call)
+                if work.statement is not None:
+                    await self._transact(work)
+                elif deferred := work.take_deferred():
+                    try:  # together with others that have the same SQL
+                        await self._deferred(deferred.sql).call(deferred)
+                    finally:
+                        deferred.is_withdrawn = True  # in vain if it has run
+                return work.result
         except ERRORS as error:
             raise unavailable(error) from error
         finally:
             self._units -= 1
             if not self._units:
                 self._has_no_unit.set()
-
-    async def _write(self, work: UnitInProgress[T]) -> T:
-        await work.defer(self._ids.call)
-        if work.statement is not None:
-            await self._transact(work)
-        elif deferred := work.take_deferred():
-            try:  # together with others that have the same SQL
-                await self._deferred(deferred.sql).call(deferred)
-            finally:
-                deferred.is_withdrawn = True  # in vain if it has run
-        return work.result
 
     async def _run_together(self, sql: str, batch: Sequence[Deferred]) -> list[Exception | None]:
         """Run ``sql`` for each unit of a batch, in one transaction: the driver pipelines them."""
