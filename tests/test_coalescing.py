@@ -11,6 +11,8 @@ from petstore.coalescing import Batcher, SingleFlight
 
 pytestmark = pytest.mark.anyio
 
+GONE = OSError("gone")
+
 
 class Work:
     """Work in progress: it counts how often it began, and ends when it may."""
@@ -89,19 +91,18 @@ async def test_a_call_that_fails_without_waiting_callers_is_not_an_error(
 
 
 class Group:
-    """Runs batches: it remembers them, and each ends when it may."""
+    """Runs batches: it remembers them, and each ends when it may, with an error for -1."""
 
     def __init__(self, max_size: int = 100, at_once: int = 1, timeout: float | None = None) -> None:
         self.sizes: list[int] = []
         self.may_end = asyncio.Event()
-        self.fault: Exception | None = None
         self.batches: Batcher[int, int] = Batcher(self.run, max_size, at_once, timeout)
 
     async def run(self, arguments: Sequence[int]) -> Sequence[int | Exception]:
         self.sizes.append(len(arguments))
         await self.may_end.wait()
-        if self.fault is not None:
-            raise self.fault
+        if -1 in arguments:
+            raise GONE
         return [2 * each if each else ValueError("zero") for each in arguments]
 
     def calls(self, *arguments: int) -> list[asyncio.Future[int]]:
@@ -110,16 +111,14 @@ class Group:
 
 async def test_a_failed_batch_fails_every_waiting_call_at_once() -> None:
     group = Group()
-    calls = group.calls(1, 2)
+    calls = group.calls(-1, 2)
     await turns()
     calls += group.calls(3)
     await turns()
-    group.fault = OSError("gone")
     group.may_end.set()
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
     assert [str(outcome) for outcome in outcomes] == ["gone"] * 3
     assert group.sizes == [2]
-    group.fault = None
     # A call that follows the result of another one at once is made.
     assert [await group.batches.call(each) for each in (1, 2, 3)] == [2, 4, 6]
 
@@ -133,23 +132,13 @@ async def test_an_error_of_one_call_fails_no_other_call_of_its_batch() -> None:
 
 
 async def test_a_batch_that_fails_beside_others_fails_only_its_own_calls() -> None:
-    may_end = asyncio.Event()
-
-    async def run(arguments: Sequence[int]) -> Sequence[int]:
-        await may_end.wait()
-        if 1 in arguments:
-            msg = "gone"
-            raise OSError(msg)
-        return arguments
-
-    batches: Batcher[int, int] = Batcher(run, 100, at_once=2)
-    calls: list[asyncio.Future[int]] = []
-    for more in ((1, 2), (3,), (4,)):
-        calls += map(batches.call, more)
+    group, calls = Group(at_once=2), list[asyncio.Future[int]]()
+    for more in ((-1, 2), (3,), (4,)):
+        calls += group.calls(*more)
         await turns()
-    may_end.set()
+    group.may_end.set()
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
-    assert [str(outcome) for outcome in outcomes] == ["gone", "gone", "3", "4"]
+    assert [str(outcome) for outcome in outcomes] == ["gone", "gone", "6", "8"]
 
 
 async def test_so_many_batches_run_at_once_and_the_next_one_has_all_that_wait() -> None:
