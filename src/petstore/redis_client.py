@@ -1,4 +1,4 @@
-"""The client of Redis and Valkey: the only module that imports the library ``redis``."""
+"""The client of Redis and Valkey: the only module that imports ``redis`` and ``hiredis``."""
 
 import asyncio
 import socket
