@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from petstore.coalescing import Batcher, SingleFlight
 
 pytestmark = pytest.mark.anyio
+
+GONE = OSError("gone")
 
 
 class Work:
@@ -88,37 +91,34 @@ async def test_a_call_that_fails_without_waiting_callers_is_not_an_error(
 
 
 class Group:
-    """Runs batches: it remembers them, and each ends when it may."""
+    """Runs batches: it remembers them, and each ends when it may, with an error for -1."""
 
-    def __init__(self, max_size: int = 100, at_once: int = 1) -> None:
+    def __init__(self, max_size: int = 100, at_once: int = 1, timeout: float | None = None) -> None:
         self.sizes: list[int] = []
         self.may_end = asyncio.Event()
-        self.fault: Exception | None = None
-        self.batches: Batcher[int, int] = Batcher(self.run, max_size, at_once)
+        self.batches: Batcher[int, int] = Batcher(self.run, max_size, at_once, timeout)
 
     async def run(self, arguments: Sequence[int]) -> Sequence[int | Exception]:
         self.sizes.append(len(arguments))
         await self.may_end.wait()
-        if self.fault is not None:
-            raise self.fault
+        if -1 in arguments:
+            raise GONE
         return [2 * each if each else ValueError("zero") for each in arguments]
 
-    def calls(self, *arguments: int) -> list[asyncio.Task[int]]:
-        return [asyncio.create_task(self.batches.call(each)) for each in arguments]
+    def calls(self, *arguments: int) -> list[asyncio.Future[int]]:
+        return [*map(self.batches.call, arguments)]
 
 
 async def test_a_failed_batch_fails_every_waiting_call_at_once() -> None:
     group = Group()
-    calls = group.calls(1, 2)
+    calls = group.calls(-1, 2)
     await turns()
     calls += group.calls(3)
     await turns()
-    group.fault = OSError("gone")
     group.may_end.set()
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
     assert [str(outcome) for outcome in outcomes] == ["gone"] * 3
     assert group.sizes == [2]
-    group.fault = None
     # A call that follows the result of another one at once is made.
     assert [await group.batches.call(each) for each in (1, 2, 3)] == [2, 4, 6]
 
@@ -132,28 +132,18 @@ async def test_an_error_of_one_call_fails_no_other_call_of_its_batch() -> None:
 
 
 async def test_a_batch_that_fails_beside_others_fails_only_its_own_calls() -> None:
-    may_end = asyncio.Event()
-
-    async def run(arguments: Sequence[int]) -> Sequence[int]:
-        await may_end.wait()
-        if 1 in arguments:
-            msg = "gone"
-            raise OSError(msg)
-        return arguments
-
-    batches: Batcher[int, int] = Batcher(run, 100, at_once=2)
-    calls: list[asyncio.Task[int]] = []
-    for more in ((1, 2), (3,), (4,)):
-        calls += [asyncio.create_task(batches.call(each)) for each in more]
+    group, calls = Group(at_once=2), list[asyncio.Future[int]]()
+    for more in ((-1, 2), (3,), (4,)):
+        calls += group.calls(*more)
         await turns()
-    may_end.set()
+    group.may_end.set()
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
-    assert [str(outcome) for outcome in outcomes] == ["gone", "gone", "3", "4"]
+    assert [str(outcome) for outcome in outcomes] == ["gone", "gone", "6", "8"]
 
 
 async def test_so_many_batches_run_at_once_and_the_next_one_has_all_that_wait() -> None:
     group = Group(max_size=3, at_once=2)
-    calls: list[asyncio.Task[int]] = []
+    calls: list[asyncio.Future[int]] = []
     for more in ((1, 2), (3,), (4, 5), (6, 7)):
         calls += group.calls(*more)
         await turns()
@@ -161,6 +151,15 @@ async def test_so_many_batches_run_at_once_and_the_next_one_has_all_that_wait() 
     group.may_end.set()
     assert await asyncio.gather(*calls) == [2, 4, 6, 8, 10, 12, 14]
     assert group.sizes == [2, 1, 3, 1]
+
+
+async def test_no_call_takes_longer_than_the_timeout_even_if_it_waits_for_others_first() -> None:
+    group, begun = Group(max_size=1, at_once=2, timeout=0.2), time.monotonic()
+    outcomes = await asyncio.gather(*group.calls(1, 2, 3), return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [TimeoutError] * 3
+    assert time.monotonic() - begun < 0.4
+    group.may_end.set()
+    assert await group.batches.call(4) == 8
 
 
 async def test_a_cancelled_caller_does_not_cancel_its_call() -> None:

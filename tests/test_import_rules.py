@@ -183,7 +183,7 @@ LIBRARIES = {
     "apsw": OPENERS,
     "argon2": ("petstore.people.passwords",),
     "asyncpg": OPENERS,
-    "redis": ("petstore.redis_client",),
+    **dict.fromkeys(("redis", "hiredis"), ("petstore.redis_client",)),
     "opentelemetry": ("petstore.observability",),
     "python_calamine": ("petstore.imports.tables",),
     "httptools": ("petstore.http", "petstore.webhooks.sender"),

@@ -41,8 +41,9 @@ class Batcher(Generic[T, R]):
     ``run`` makes the calls with these arguments, and returns the result of each: an exception is
     raised to its caller. ``at_once`` batches run at a time; while so many run, calls wait for the
     end of one. If ``run`` itself raises an exception, its calls fail with it. With one batch at a
-    time so does every waiting call: the next batch would fail as late. A caller that is cancelled
-    does not cancel its call.
+    time so does every waiting call: the next batch would fail as late. With a ``timeout`` in
+    seconds, no call takes longer: a batch fails that late after its first call, with
+    ``TimeoutError``. A caller that is cancelled does not cancel its call.
     """
 
     def __init__(
@@ -50,24 +51,27 @@ class Batcher(Generic[T, R]):
         run: Callable[[Sequence[T]], Awaitable[Sequence[R | Exception]]],
         max_size: int,
         at_once: int = 1,
+        timeout: float | None = None,
     ) -> None:
         self._run = run
         self._max_size = max_size
         self._at_once = at_once
+        self._timeout = timeout
+        self._ends_at: float | None = None  # when the waiting calls fail, by the loop's clock
         self._waiting: list[tuple[T, asyncio.Future[R]]] = []
         self._running: set[asyncio.Task[None] | None] = set()
         self._is_collecting = False
 
-    async def call(self, argument: T) -> R:
-        done: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+    def call(self, argument: T) -> asyncio.Future[R]:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[R] = loop.create_future()
+        if self._timeout and not self._waiting:
+            self._ends_at = loop.time() + self._timeout
         self._waiting.append((argument, done))
         if not self._is_collecting and len(self._running) < self._at_once:
             self._is_collecting = True
-            self._running.add(asyncio.create_task(self._run_all()))
-        try:
-            return await done
-        finally:
-            del done  # as above
+            self._running.add(loop.create_task(self._run_all()))
+        return done
 
     def cancel(self) -> None:
         for running in filter(None, self._running):
@@ -90,7 +94,8 @@ class Batcher(Generic[T, R]):
     async def _settle(self, batch: list[tuple[T, asyncio.Future[R]]]) -> None:
         results: Sequence[R | Exception]
         try:
-            results = await self._run([argument for argument, _ in batch])
+            async with asyncio.timeout_at(self._ends_at):
+                results = await self._run([argument for argument, _ in batch])
         except Exception as error:  # noqa: BLE001 - it concerns the callers
             if self._at_once == 1:
                 batch += self._waiting

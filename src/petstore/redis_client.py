@@ -1,4 +1,4 @@
-"""The client of Redis and Valkey: the only module that imports the library ``redis``."""
+"""The client of Redis and Valkey: the only module that imports ``redis`` and ``hiredis``."""
 
 import asyncio
 import socket
@@ -7,10 +7,9 @@ from contextlib import asynccontextmanager, suppress
 from hashlib import sha1
 from typing import Any, TypeAlias
 
-from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
-from redis.exceptions import AuthenticationError, NoPermissionError, NoScriptError
+from hiredis import pack_command
+from redis.asyncio.connection import AbstractConnection, ConnectionPool
+from redis.exceptions import AuthenticationError, NoPermissionError, NoScriptError, ResponseError
 from redis.exceptions import ConnectionError as ConnectionLost
 
 from petstore.coalescing import Batcher
@@ -52,15 +51,16 @@ class RedisClient:
     """A client for the server at a valid ``url``. The caller sets the timeouts."""
 
     def __init__(self, url: str) -> None:
-        self._client = Redis.from_url(
+        # It only makes connections: to borrow one from it costs as much as a round trip.
+        self._pool = ConnectionPool.from_url(
             redis_url(url),
             protocol=2,
-            retry=Retry(NoBackoff(), 0),
             socket_timeout=None,
             socket_connect_timeout=None,
             socket_keepalive=True,
             socket_keepalive_options=_KEEPALIVE,
         )
+        self._idle: list[AbstractConnection] = []
 
     async def execute(self, commands: Sequence[Command], seconds: float) -> list[Any]:
         replies = await self.try_each(commands, seconds)
@@ -74,24 +74,32 @@ class RedisClient:
         try:
             async with _timeout(seconds):
                 try:
-                    replies = await self._send(commands)
+                    return await self._send(commands)
                 except ConnectionLost:  # perhaps long ago
-                    replies = await self._send(commands)
+                    return await self._send(commands)
         except Exception as error:
             raise _adapted(error) from error
-        return [_adapted(reply) if isinstance(reply, Exception) else reply for reply in replies]
 
     async def _send(self, commands: Sequence[Command]) -> list[Any]:
-        pipeline = self._client.pipeline(transaction=False)
-        for command in commands:
-            pipeline.execute_command(*command)
-        replies: list[Any] = await pipeline.execute(raise_on_error=False)
-        return replies
+        connection = self._idle.pop() if self._idle else self._pool.make_connection()  # type: ignore[no-untyped-call]
+        packed = b"".join(map(pack_command, commands))  # type: ignore[arg-type] # takes any tuple
+        try:  # it connects if it is not connected, and disconnects after an error
+            await connection.send_packed_command(packed)
+            return [await _reply(connection) for _ in commands]
+        finally:
+            self._idle.append(connection)
 
     async def close(self) -> None:
         with suppress(Exception):
             async with asyncio.timeout(_CLOSE_TIMEOUT):
-                await self._client.aclose()
+                await asyncio.gather(*(each.disconnect() for each in self._idle))
+
+
+async def _reply(connection: AbstractConnection) -> Any:
+    try:
+        return await connection.read_response()
+    except ResponseError as error:
+        return _adapted(error)
 
 
 @asynccontextmanager
@@ -102,19 +110,17 @@ async def _timeout(seconds: float) -> AsyncIterator[None]:
     next slice does not begin, so a late process does not take its own delay for Redis's.
     """
     loop = asyncio.get_running_loop()
-    left, length = _SLICES, seconds / _SLICES
     timer: asyncio.TimerHandle
     async with asyncio.timeout(None) as limit:
 
-        def end_slice() -> None:
-            nonlocal left, timer
-            left -= 1
+        def begin_slice(left: int) -> None:
+            nonlocal timer
             if left:
-                timer = loop.call_later(length, end_slice)
+                timer = loop.call_later(seconds / _SLICES, begin_slice, left - 1)
             else:
                 limit.reschedule(loop.time())
 
-        timer = loop.call_later(length, end_slice)
+        begin_slice(_SLICES)
         try:
             yield
         finally:
@@ -146,8 +152,8 @@ class BatchedScript:
         self._timeout = timeout
         self._calls: Batcher[_Call, Any] = Batcher(self._run, _MAX_BATCH)
 
-    async def run(self, key: str, argument: bytes) -> Any:
-        return await self._calls.call((key, argument))
+    def run(self, key: str, argument: bytes) -> asyncio.Future[Any]:
+        return self._calls.call((key, argument))
 
     async def _run(self, calls: Sequence[_Call]) -> Sequence[Any]:
         groups = [
@@ -167,8 +173,6 @@ class BatchedScript:
     async def _send(
         self, groups: Sequence[Sequence[_Call]], command: str, script: str | bytes
     ) -> list[Any]:
-        commands = []
-        for group in groups:
-            keys, arguments = zip(*group, strict=True)
-            commands.append((command, script, len(keys), *keys, *arguments))
+        pairs = [zip(*group, strict=True) for group in groups]
+        commands = [(command, script, len(keys), *keys, *arguments) for keys, arguments in pairs]
         return await self._client.try_each(commands, self._timeout)

@@ -6,8 +6,7 @@ may stand in between.
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import lru_cache, partial
 from itertools import chain
 from typing import Any, Generic
@@ -26,6 +25,7 @@ from petstore.databases.contract import (
     Unit,
     Value,
     as_unavailable,
+    unavailable,
 )
 from petstore.databases.migrations.postgres import inspect, migrate
 from petstore.databases.postgres_connection import (
@@ -117,21 +117,23 @@ class PostgresStore:
     """A read or a change that takes longer than ``timeout`` is refused."""
 
     def __init__(self, url: str, timeout: Milliseconds = 1500, connections: int = 10) -> None:
-        self._timeout = timeout / SECOND
+        self._timeout = seconds = timeout / SECOND
         self.connections = connections
         self._versions = Batcher[None, str](self._read_versions, _CALLS_AT_ONCE, connections)
-        self._ids = Batcher[str, int](self._next_ids, _CALLS_AT_ONCE)
+        # It ends before the changes that wait for it: otherwise a next one would join this one.
+        self._ids = Batcher[str, int](self._next_ids, _CALLS_AT_ONCE, 1, seconds * _TAKING_IDS)
         self._deferred: Callable[[str], Batcher[Deferred, None]] = lru_cache(_SQL_AT_ONCE)(
             lambda sql: Batcher(partial(self._run_together, sql), _UNITS_AT_ONCE)
         )
         self._rows: Callable[[str], Batcher[Value, list[Row]]] = lru_cache(_SQL_AT_ONCE)(
-            lambda sql: Batcher(partial(self._read_by_ids, sql), _ROWS_AT_ONCE, connections)
+            lambda sql: Batcher(
+                partial(self._read_by_ids, sql), _ROWS_AT_ONCE, connections, seconds
+            )
         )
         self._units = 0
-        self._reads_by_id = 0
         self._has_no_unit = asyncio.Event()
         self._has_no_unit.set()
-        self._connect = partial(connect, url, timeout / SECOND, timeout)
+        self._connect = partial(connect, url, seconds, timeout)
         # What a stopped process has locked is free before those who wait for it get a 503.
         self._begin = (
             "BEGIN ISOLATION LEVEL READ COMMITTED;"
@@ -186,23 +188,19 @@ class PostgresStore:
         if not statement.sql.startswith("SELECT"):
             msg = "only a unit of work may change the database"
             raise InternalError(msg)
-        with as_unavailable(ERRORS):
+        try:
+            if statement.by_id:
+                return await self._rows(statement.sql).call(statement.parameters[0])
             async with asyncio.timeout(self._timeout):
-                if not statement.by_id:
-                    return await self._read(statement)
-                self._reads_by_id += 1
-                try:
-                    if self._reads_by_id == 1:  # a batch of one would take longer
-                        return await self._read(statement)
-                    return await self._rows(statement.sql).call(statement.parameters[0])
-                finally:
-                    self._reads_by_id -= 1
+                return await self._read(statement)
+        except ERRORS as error:
+            raise unavailable(error) from error
 
     async def _read_by_ids(self, sql: str, ids: Sequence[Value]) -> list[list[Row]]:
         if len(ids) == 1:
-            return [await self.read(Statement(sql, ids, name="select_by_id"))]
+            return [await self._read(Statement(sql, ids))]
         select = sql.removesuffix(_ONE_ID) + _MANY_IDS
-        found = await self.read(Statement(select, (" ".join(map(str, ids)),), name="select_by_ids"))
+        found = await self._read(Statement(select, (" ".join(map(str, ids)),)))
         rows = {row[0]: [row] for row in found}
         return [rows.get(each, []) for each in ids]
 
@@ -217,28 +215,22 @@ class PostgresStore:
             return await fetch(connection, statement)
 
     async def write(self, unit: Unit[T]) -> T:
-        with as_unavailable(ERRORS), self._in_progress():
+        self._units += 1
+        self._has_no_unit.clear()
+        try:
             async with asyncio.timeout(self._timeout):
                 work = UnitInProgress(unit)
                 await work.defer(self._ids.call)
                 if work.statement is not None:
                     await self._transact(work)
-                elif self._units == 1:  # a batch of one would take longer
-                    async with self._pool.acquire() as connection:
-                        await work.run_deferred(connection)
                 elif deferred := work.take_deferred():
                     try:  # together with others that have the same SQL
                         await self._deferred(deferred.sql).call(deferred)
                     finally:
                         deferred.is_withdrawn = True  # in vain if it has run
                 return work.result
-
-    @contextmanager
-    def _in_progress(self) -> Iterator[None]:
-        self._units += 1
-        self._has_no_unit.clear()
-        try:
-            yield
+        except ERRORS as error:
+            raise unavailable(error) from error
         finally:
             self._units -= 1
             if not self._units:
@@ -275,9 +267,7 @@ class PostgresStore:
                 raise InternalError(msg)
 
     async def _next_ids(self, tables: Sequence[str]) -> list[int]:
-        # It ends before the changes that wait for it: otherwise a next one would join this one.
-        async with asyncio.timeout(self._timeout * _TAKING_IDS):
-            return [new_id for (new_id,) in await self.read(_select_next_ids(tables))]
+        return [new_id for (new_id,) in await self._read(_select_next_ids(tables))]
 
 
 async def _next_id(connection: Connection, table: str) -> int:
