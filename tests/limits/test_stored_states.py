@@ -80,10 +80,10 @@ async def test_a_request_by_a_clock_that_was_set_back_is_saved(
     assert await states.load(key_id) == newer
 
 
-async def test_many_states_are_saved_a_hundred_at_a_time(
+async def test_many_states_are_saved_in_parts(
     states: StoredRateLimits, store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ids = [(await issue_stored(store, clock)).id for _ in range(120)]
+    ids = [(await issue_stored(store, clock)).id for _ in range(260)]
     write, units = store.write, list[Unit[Any]]()
 
     async def counted(unit: Unit[Any]) -> None:
