@@ -113,7 +113,8 @@ def periodic_tasks_of(services: Services, bodies: BodyReader) -> list[PeriodicTa
             at_start=True,
         ),
         PeriodicTask(services.limiter.save, save_seconds, "counts not saved", at_stop=True),
-        PeriodicTask(services.counter.save, save_seconds, "counts not saved", at_stop=True),
+        # No limit needs them, and each key has several.
+        PeriodicTask(services.counter.save, 4 * save_seconds, "counts not saved", at_stop=True),
         services.keys.periodic_task(settings.key_refresh_seconds),
         bodies.periodic_task,
         KeyNotices(store, clock, services.deprecated).periodic_task,

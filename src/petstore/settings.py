@@ -229,7 +229,8 @@ class Settings:
     )
     limits_save_seconds: float = _setting(
         0.5,
-        "How often counts are saved; a crash loses the counts since the last save.",
+        "How often the counts of the limits are saved; other counts are saved a fourth as often. A"
+        " crash loses the counts since the last save.",
         ge=0.01,
         le=60,
     )

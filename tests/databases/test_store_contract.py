@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import pytest
 
-from petstore.databases.contract import Statement, Store, Unit
+from petstore.databases.contract import Row, Statement, Store, Unit
 from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.errors import Conflict, PetstoreError
 from petstore.observability.hooks import End, watch
@@ -101,6 +101,18 @@ async def test_text_and_numbers_are_read_as_written_and_a_read_cannot_write(stor
         assert [PETS.read(row) for row in await store.read(select_pet(added.id))] == [
             Pet(added.id, text, number)
         ]
+
+
+async def test_a_statement_with_rows_runs_once_for_each_or_not_at_all(store: Store) -> None:
+    def insert(*rows: Row) -> Unit[list[Row]]:
+        sql = "INSERT INTO pet_words (term, item_id) VALUES (?1, ?2) RETURNING term"
+        return (yield Statement(sql, rows=rows))
+
+    assert await store.write(insert()) == []
+    assert await store.write(insert(("bella", 1), ("rex", 1))) == [("bella",), ("rex",)]
+    with pytest.raises(Exception, match=r"(?i)unique"):
+        await store.write(insert(("max", 1), ("rex", 1)))
+    assert await store.read(Statement("SELECT count(*) FROM pet_words")) == [(2,)]
 
 
 async def test_a_unit_gets_the_rows_of_each_statement_and_may_have_none(store: Store) -> None:

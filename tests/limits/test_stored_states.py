@@ -1,16 +1,15 @@
 """The limiter's states in the database, in whatever order processes save them."""
 
-from typing import Any
-
 import pytest
 from msgspec.structs import replace
 
 from petstore.clock import DAY, MINUTE, SECOND
-from petstore.databases.contract import Store, Unit
+from petstore.databases.contract import Store
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import NEVER, State
 from support.keys import issue_stored, usage_of
 from support.manual_clock import ManualClock
+from support.rows import statements_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -80,21 +79,13 @@ async def test_a_request_by_a_clock_that_was_set_back_is_saved(
     assert await states.load(key_id) == newer
 
 
-async def test_many_states_are_saved_a_hundred_at_a_time(
-    states: StoredRateLimits, store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ids = [(await issue_stored(store, clock)).id for _ in range(120)]
-    write, units = store.write, list[Unit[Any]]()
-
-    async def counted(unit: Unit[Any]) -> None:
-        units.append(unit)
-        await write(unit)
-
-    monkeypatch.setattr(store, "write", counted)
-    await states.save([(key_id, replace(SEEN, day_used=key_id)) for key_id in reversed(ids)])
-    saved = [await states.load(key_id) for key_id in ids]
-    assert [state.day_used for state in saved if state] == ids
-    assert len(units) == 2
+def test_many_states_are_saved_in_order_and_250_at_a_time() -> None:
+    many = [(key_id, SEEN) for key_id in range(251, 0, -1)]
+    saves = statements_of(lambda store: StoredRateLimits(store).save(many))
+    saved = [(each.name.removeprefix("upsert_"), each.parameters[0]) for each in saves]
+    parts = (range(1, 251), range(251, 252))
+    tables = ("rate_limits", "usage")
+    assert saved == [(table, key) for part in parts for table in tables for key in part]
 
 
 async def test_a_state_that_cannot_be_saved_does_not_hold_up_the_others(

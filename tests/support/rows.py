@@ -5,6 +5,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any
 
+from msgspec.structs import replace
+
 from petstore.databases.contract import Row, Statement, T, Unit, Value
 from petstore.errors import NotFound
 from petstore.orders.model import Order
@@ -39,7 +41,7 @@ def order_row(
 
 
 class RecordingStore:
-    """Records statements, and finds the ``rows`` given for the name of each, or none."""
+    """Records each run of a statement, and finds the ``rows`` given for its name, or none."""
 
     def __init__(self, rows: Mapping[str, list[Row]]) -> None:
         self._rows = rows
@@ -49,7 +51,8 @@ class RecordingStore:
         """Tell nothing: the statements of a store that cannot tell are recorded too."""
 
     async def read(self, statement: Statement) -> list[Row]:
-        self.statements.append(statement)
+        runs = [statement.parameters] if statement.rows is None else statement.rows
+        self.statements += [replace(statement, parameters=each) for each in runs]
         return self._rows.get(statement.name, [])
 
     async def write(self, unit: Unit[T]) -> T:

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from functools import partial
 from ipaddress import ip_network
-from itertools import chain
 from typing import Any
 
 import apsw
@@ -28,7 +27,6 @@ URL = "https://shop.example/hooks"
 NOW = ManualClock().now
 SECRET = b"s" * 32
 _NETWORKS = [ip_network("127.0.0.0/8")]
-_AT_ONCE = 1000
 _MOVE = "UPDATE webhooks SET position = ?1"
 _ADD = """
     INSERT INTO webhooks (key_id, environment, url, types, created_at, enabled, secret_version,
@@ -157,9 +155,5 @@ async def deliveries(store: Store, columns: str = "sequence, state, attempts") -
     return await store.read(Statement(f"SELECT {columns} FROM webhook_deliveries ORDER BY id"))  # noqa: S608
 
 
-def _insert(table: str, rows: Sequence[tuple[Any, ...]]) -> Unit[None]:
-    for start in range(0, len(rows), _AT_ONCE):
-        batch = rows[start : start + _AT_ONCE]
-        values = placeholders(len(rows[0]), len(batch))
-        sql = f"INSERT INTO {table} VALUES {values}"  # noqa: S608 - only names
-        yield Statement(sql, tuple(chain.from_iterable(batch)))
+def _insert(table: str, rows: Sequence[Row]) -> Unit[None]:
+    yield Statement(f"INSERT INTO {table} VALUES {placeholders(len(rows[0]))}", rows=rows)  # noqa: S608

@@ -68,7 +68,7 @@ async def test_processes_that_save_at_once_add_to_the_same_rows(store: Store) ->
 
 @pytest.mark.parametrize("spared", [0, 1])
 async def test_a_failed_save_adds_each_count_once(store: Store, spared: int) -> None:
-    names = [f"{number}" for number in range(250)]
+    names = [f"{number}" for number in range(600)]
 
     class Faulty:
         """Fails once some changes were spared."""

@@ -13,7 +13,7 @@ a key, its imports, its webhooks, their deliveries, orders, pets, categories.
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
-from itertools import chain, count
+from itertools import count
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -30,6 +30,8 @@ T = TypeVar("T")
 
 class Statement(Struct, frozen=True, gc=False):
     """One SQL statement and its parameters.
+
+    With ``rows``, it runs once for each of them, with the values of the row as its parameters.
 
     With ``returns_id``, the name of a table, it inserts one row there and returns the id. SQLite
     tells the id afterwards. PostgreSQL gets it as one more parameter, the last one.
@@ -50,6 +52,7 @@ class Statement(Struct, frozen=True, gc=False):
 
     sql: str
     parameters: Sequence[Value] = ()
+    rows: Sequence[Row] | None = None
     by_id: bool = False
     returns_id: str = ""
     deferrable: bool = False
@@ -145,9 +148,6 @@ class Store(Reader, Protocol):
         """Run a unit of work in a transaction and return its result once it is durable."""
 
 
-_ROWS_AT_ONCE = 50
-
-
 def upsert(
     table: str, columns: Sequence[str], rows: Iterable[Row], conflict: str
 ) -> Unit[list[Row]]:
@@ -155,19 +155,12 @@ def upsert(
 
     ``conflict`` is the SQL that follows ``ON CONFLICT``. No page of a list shows the ``table``.
     """
-    into = f"INSERT INTO {table} ({', '.join(columns)})"
-    returned: list[Row] = []
+    sql = (
+        f"INSERT INTO {table} ({', '.join(columns)}) VALUES {placeholders(len(columns))}"  # noqa: S608
+        f" ON CONFLICT {conflict}"
+    )
     # In order of the keys, so that processes that do this at once do not deadlock.
-    ordered = sorted(rows)
-    for start in range(0, len(ordered), _ROWS_AT_ONCE):
-        batch = ordered[start : start + _ROWS_AT_ONCE]
-        values = placeholders(len(columns), len(batch))
-        returned += yield Statement(
-            f"{into} VALUES {values} ON CONFLICT {conflict}",
-            tuple(chain.from_iterable(batch)),
-            name=f"upsert_{table}",
-        )
-    return returned
+    return (yield Statement(sql, rows=sorted(rows), name=f"upsert_{table}"))
 
 
 def found(rows: list[Row], item_of: Callable[[Row], T], kind: str, item_id: int) -> T:

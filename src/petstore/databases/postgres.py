@@ -289,7 +289,11 @@ _SQLITE_ONLY = re.compile(r"/\*sqlite\*/.*?/\*end\*/")
 
 
 async def fetch(connection: Connection, statement: Statement) -> list[Row]:
-    rows = await connection.fetch(postgres_sql(statement.sql), *statement.parameters)
+    sql = postgres_sql(statement.sql)
+    if statement.rows is None:
+        rows = await connection.fetch(sql, *statement.parameters)
+    else:
+        rows = await connection.fetchmany(sql, statement.rows)
     return [tuple(row) for row in rows]
 
 

@@ -163,16 +163,19 @@ class GroupCommit:
         return outcomes
 
     async def _run(self, waiting: _Waiting, slices: TimeSlices, *, is_alone: bool) -> Any:
-        execute, unit = self._connections.write, waiting.unit
+        writer, execute, unit = self._connections.writer, self._connections.write, waiting.unit
         begin, undo, end = _ALONE if is_alone else _IN_SAVEPOINT
         execute(begin)
         try:
             statement = next(unit)
             while True:
-                rows = execute(statement.sql, statement.parameters).fetchall()
+                if statement.rows is None:
+                    rows = execute(statement.sql, statement.parameters).fetchall()
+                else:
+                    rows = writer.executemany(statement.sql, statement.rows).fetchall()
                 if statement.returns_id:
                     # RETURNING would open a table for the one row each time.
-                    rows = [(self._connections.writer.last_insert_rowid(),)]
+                    rows = [(writer.last_insert_rowid(),)]
                 await slices.rest()
                 if waiting.done.done():  # its caller has got a 503, or has left
                     detail = "the change took too long"

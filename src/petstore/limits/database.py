@@ -8,7 +8,7 @@ from operator import itemgetter
 
 from msgspec.structs import astuple, replace
 
-from petstore.databases.contract import Row, Statement, Store, Unit, upsert
+from petstore.databases.contract import Statement, Store, Unit, upsert
 from petstore.limits.decide import NEVER, State
 
 # All but the last, the latest unban: the row of the key has that.
@@ -17,15 +17,18 @@ _COLUMNS = ", ".join(_FIELDS)
 # Another process may have saved a newer state of the key, or seen more of the day. The state used
 # later is the newer one, unless a clock was set back since: each request uses more of the day, and
 # the day is never further ahead than tomorrow.
-_NEWER = """
+_NEWER = f"""(key_id) DO UPDATE
+  SET ({_COLUMNS}) = ({", ".join(f"excluded.{name}" for name in _FIELDS)})
+  WHERE
     (excluded.used_at, excluded.day_used, excluded.banned_at)
       >= (rate_limits.used_at, rate_limits.day_used, rate_limits.banned_at)
     OR (excluded.day, excluded.day_used) > (rate_limits.day, rate_limits.day_used)
-    OR excluded.day + 1 < rate_limits.day"""
+    OR excluded.day + 1 < rate_limits.day"""  # noqa: S608 - only names
 # More of them at once would delay requests: on SQLite the event loop makes the change.
-_STATES_AT_ONCE = 100
+_STATES_AT_ONCE = 250
 _LOG = logging.getLogger(__name__)
-_MORE = "excluded.requests > usage.requests"
+_MORE = """(key_id, day) DO UPDATE SET requests = excluded.requests
+  WHERE excluded.requests > usage.requests"""
 
 
 class StoredRateLimits:
@@ -81,22 +84,8 @@ def _row(state: State) -> tuple[int, ...]:
     return astuple(state)[:-1]
 
 
-def _save(states: Iterable[tuple[int, State]]) -> Unit[None]:
-    latest: dict[int, State] = {}
-    usage: dict[tuple[int, int], int] = {}
-    for key_id, state in states:
-        latest[key_id] = state
-        if state.day_used:
-            usage[key_id, state.day] = state.day_used
-    rows = [(key_id, *_row(state)) for key_id, state in latest.items()]
-    yield from _upsert("rate_limits", ("key_id",), _FIELDS, _NEWER, rows)
-    counts = [(*name, requests) for name, requests in usage.items()]
-    yield from _upsert("usage", ("key_id", "day"), ("requests",), _MORE, counts)
-
-
-def _upsert(
-    table: str, key: tuple[str, ...], values: tuple[str, ...], condition: str, rows: Sequence[Row]
-) -> Unit[None]:
-    updates = ", ".join(f"{name} = excluded.{name}" for name in values)
-    conflict = f"({', '.join(key)}) DO UPDATE SET {updates} WHERE {condition}"
-    yield from upsert(table, (*key, *values), rows, conflict)
+def _save(states: Sequence[tuple[int, State]]) -> Unit[None]:
+    rows = [(key_id, *_row(state)) for key_id, state in states]
+    yield from upsert("rate_limits", ("key_id", *_FIELDS), rows, _NEWER)
+    used = [(key_id, state.day, state.day_used) for key_id, state in states if state.day_used]
+    yield from upsert("usage", ("key_id", "day", "requests"), used, _MORE)

@@ -39,7 +39,7 @@ SHOWN_DAYS = 30
 _Counted: TypeAlias = tuple[str, int, str, int]
 _MAX_USER_AGENT = 100
 # More of them at once would delay requests: on SQLite the event loop makes the change.
-_ROWS_AT_ONCE = 100
+_ROWS_AT_ONCE = 250
 _COLUMNS = ("kind", "key_id", "name", "hour", "count", "latest")
 _ADDED = """(kind, key_id, name, hour) DO UPDATE SET count = counts.count + excluded.count,
     latest = CASE WHEN excluded.latest >= counts.latest THEN excluded.latest ELSE counts.latest END
