@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Mapping
 from functools import partial
 from itertools import islice, product
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
-from msgspec import UNSET, json
+from msgspec import UNSET, Struct, json
 
 from petstore.coalescing import SingleFlight
 from petstore.databases.contract import Row, Statement, Store
@@ -31,7 +31,7 @@ _Source: TypeAlias = tuple[object, ...]
 """A kind of resources, and the values of the filters of its list."""
 
 
-class PageRange(NamedTuple):
+class PageRange(Struct, frozen=True, gc=False):
     """A page of ``ids`` up to the first item of the next page; the last page has no end."""
 
     source: _Source

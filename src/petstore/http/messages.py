@@ -55,7 +55,7 @@ class Request(msgspec.Struct, eq=False):
     keeps_body: bool = True
 
 
-class Response(msgspec.Struct, frozen=True):
+class Response(msgspec.Struct, frozen=True, gc=False):
     """The status, headers and body of a response; ``is_last`` closes the connection after it.
 
     Large content is in a ``file``, which the server closes, and ``body`` is empty. ``tag`` is the

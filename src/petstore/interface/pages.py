@@ -1,6 +1,7 @@
 """Query parameters, decoded to typed structs, and pages of lists, kept until a change shows."""
 
 import re
+from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
@@ -17,7 +18,6 @@ from petstore.domain.fields import Int64, any_text
 from petstore.domain.names import MAX_SEARCHED
 from petstore.errors import InvalidParameter
 from petstore.events.changes import PageRange, RecentChanges
-from petstore.generations import TwoGenerationCache
 from petstore.http.messages import Response
 from petstore.interface.operation import Result, Values
 
@@ -205,8 +205,7 @@ def _text(encoded: bytes) -> str:
     return encoded.decode(errors="replace")
 
 
-_GENERATION_BYTES = 16 * 1024 * 1024
-_OVERHEAD = 1792  # what a page takes beside its text
+_OVERHEAD = 896  # what a page takes beside its text
 
 
 _Asked: TypeAlias = tuple[str, str, bytes]
@@ -216,24 +215,29 @@ _Read: TypeAlias = Callable[[], Awaitable[tuple[Response, PageRange | None]]]
 """Makes a response, and says what it shows. One without an extent is not kept."""
 
 
-class _CachedPage(Struct):
+class _CachedPage(Struct, gc=False):
     """A response, what it shows, and the number of the changes that were known to leave it."""
 
     response: Response
     extent: PageRange
+    size: int
     checked: int
+    is_used: bool = False
 
 
 class ResponseCache:
     """The responses to reads on which no change has shown since.
 
-    A response is never older than a committed change, whichever process made it. Each of two
-    generations has ``generation_bytes``.
+    A response is never older than a committed change, whichever process made it. Together they take
+    ``max_bytes``. The oldest makes room, but one that was used has another chance once every other
+    one had (the CLOCK algorithm).
     """
 
-    def __init__(self, store: Store, generation_bytes: int = _GENERATION_BYTES) -> None:
+    def __init__(self, store: Store, max_bytes: int = 14_000_000) -> None:
         self._changes = RecentChanges(store)
-        self._pages = TwoGenerationCache(generation_bytes, _size)
+        self._pages: dict[_Asked, _CachedPage] = {}
+        self._chances: deque[_Asked] = deque()
+        self._room = max_bytes
 
     async def get(self, target: _Asked, read: _Read) -> Response:
         changes, page = self._changes, self._pages.get(target)
@@ -241,16 +245,29 @@ class ResponseCache:
         if page is not None and (
             page.checked == known or not changes.show_on(page.extent, page.checked)
         ):
-            page.checked = known
+            page.checked, page.is_used = known, True
             return page.response
         response, extent = await read()
         if extent is not None:
             # Behind what it encodes, msgspec leaves a third more room. A copy has none.
-            response = replace(response, body=memoryview(response.body).tobytes())
-            self._pages.put(target, _CachedPage(response, extent, known))
+            body, head = memoryview(response.body).tobytes(), b"\r\n".join(response.headers)
+            response = replace(response, body=body, headers=[head])
+            size = sum(map(len, (*target, body, head))) + _OVERHEAD
+            self._put(target, _CachedPage(response, extent, size, known))
         return response
 
-
-def _size(target: _Asked, page: _CachedPage) -> int:
-    response = page.response
-    return sum(map(len, (*target, response.body, *response.headers))) + _OVERHEAD
+    def _put(self, target: _Asked, page: _CachedPage) -> None:
+        replaced = self._pages.get(target)
+        if replaced is None:
+            self._chances.append(target)
+        else:
+            self._room += replaced.size
+        self._pages[target] = page
+        self._room -= page.size
+        while self._room < 0:
+            oldest = self._chances.popleft()
+            if self._pages[oldest].is_used:
+                self._pages[oldest].is_used = False
+                self._chances.append(oldest)
+            else:
+                self._room += self._pages.pop(oldest).size

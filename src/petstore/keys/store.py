@@ -1,7 +1,7 @@
 """API keys in the database. Each change first counts up the revision that all processes watch."""
 
 from collections.abc import Callable, Collection, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from msgspec.structs import asdict, replace
@@ -53,6 +53,7 @@ MAX_OWN_ROTATIONS = 5
 """How often a key may rotate itself on one day (UTC)."""
 
 _SEARCHED_AT_ONCE = 100
+_shared_scopes = lru_cache(maxsize=256)(lambda text: frozenset(text.split()))
 
 COLUMNS = ("id", *(name for name in Caller.__struct_fields__ if name not in {"id", "role"}))
 """The columns of a key in SQL, of which the first is its id."""
@@ -153,7 +154,7 @@ def found(rows: list[Row], key_id: int, environment: Environment | None) -> Stor
 def caller_of(row: Row) -> Caller:
     """Return the key in a row that begins with ``COLUMNS``."""
     values = dict(zip(COLUMNS, row, strict=False))
-    values["scopes"] = frozenset(values["scopes"].split())
+    values["scopes"] = _shared_scopes(values["scopes"])
     values["allowed_networks"] = tuple(values["allowed_networks"].split())
     return Caller(**values)
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from importlib.resources import files
+from pathlib import Path
 from typing import Literal, TypeAlias
 from uuid import uuid4
 
@@ -41,10 +41,10 @@ Mode: TypeAlias = Literal["take", "charge", "look"]
 _KEY_LIFETIME = DAY
 _MINUTE_LIFETIME = 2 * MINUTE
 _FRESH = State()
-_FOLDER = files("petstore.limits")
+_FOLDER = Path(__file__).parent
 _DEFAULTS = ", ".join(f"{name} = {default}" for name, default in asdict(_FRESH).items())
-_JUDGE = f"local DEFAULTS = {{ {_DEFAULTS} }}\n{_FOLDER.joinpath('judge.lua').read_text('utf-8')}"
-_HEARTBEAT = _FOLDER.joinpath("heartbeat.lua").read_text("utf-8")
+_JUDGE = f"local DEFAULTS = {{ {_DEFAULTS} }}\n{(_FOLDER / 'judge.lua').read_text('utf-8')}"
+_HEARTBEAT = (_FOLDER / "heartbeat.lua").read_text("utf-8")
 _PROCESSES = "petstore:processes"
 _SILENT_SECONDS = 5
 _TIMEOUT = 0.14

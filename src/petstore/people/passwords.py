@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from importlib.resources import files
+from pathlib import Path
 from threading import get_native_id
 from typing import TypeVar
 from unicodedata import normalize
@@ -23,7 +23,7 @@ MIN_LENGTH, MAX_LENGTH = 10, 200
 
 _THREADS = 2  # as many as have a turn
 _NICE = 5
-_COMMON = frozenset(files(__package__).joinpath("common_passwords.txt").read_text().split())
+_COMMON = frozenset(Path(__file__).with_name("common_passwords.txt").read_text().split())
 
 T = TypeVar("T")
 

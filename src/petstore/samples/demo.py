@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from csv import DictReader
-from importlib.resources import files
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path, PurePosixPath
@@ -46,7 +45,7 @@ _Step: TypeAlias = tuple[Milliseconds, Unit[Any]]
 LENGTH: Milliseconds = 60 * DAY
 """How long ago the demo store opened."""
 
-_SAMPLES = files("petstore.samples")
+_SAMPLES = Path(__file__).parent
 _RESERVED = 24 * 60  # minutes
 
 

@@ -2,7 +2,7 @@
 
 import re
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from petstore.errors import UnusableDatabase
 
@@ -12,10 +12,9 @@ APPLICATION_ID = 0x50455453  # "PETS": marks a SQLite file as a store, and names
 @cache
 def scripts(database: str) -> tuple[str, ...]:
     """Return the SQL of each version of the schema of ``database``, the first one first."""
-    folder = files(__name__)
     is_script = re.compile(rf"{database}_[0-9]+\.sql").fullmatch
-    names = sorted(entry.name for entry in folder.iterdir() if is_script(entry.name))
-    return tuple(folder.joinpath(name).read_text("utf-8") for name in names)
+    paths = sorted(path for path in Path(__file__).parent.iterdir() if is_script(path.name))
+    return tuple(path.read_text("utf-8") for path in paths)
 
 
 def require_known(version: int, newest: int) -> int:
