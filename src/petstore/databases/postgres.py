@@ -198,9 +198,10 @@ class PostgresStore:
 
     async def _read_by_ids(self, sql: str, ids: Sequence[Value]) -> list[list[Row]]:
         if len(ids) == 1:
-            return [await self._read(Statement(sql, ids))]
+            return [await self._read(Statement(sql, ids, name="select_by_id"))]
         select = sql.removesuffix(_ONE_ID) + _MANY_IDS
-        found = await self._read(Statement(select, (" ".join(map(str, ids)),)))
+        joined = " ".join(map(str, ids))
+        found = await self._read(Statement(select, (joined,), name="select_by_ids"))
         rows = {row[0]: [row] for row in found}
         return [rows.get(each, []) for each in ids]
 
