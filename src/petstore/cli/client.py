@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import click
 from click.core import ParameterSource
 
-from petstore.cli import INTERRUPTED
+from petstore.cli import INTERRUPTED, end_at_once
 from petstore.cli.options import KEY, Command, read_secret, settings_options
 from petstore.cli.output import (
     counted,
@@ -193,8 +193,7 @@ def _reported(connect: Callable[[], "Client"], resume_hint: str = "") -> Iterato
 @contextmanager
 def interruptible(outcome: str = "") -> Iterator[None]:
     """Let a block clean up after Ctrl-C. If it has an ``outcome``, one line says so."""
-    before = signal.getsignal(signal.SIGINT)
-    ends_at_once = before not in (signal.SIG_IGN, signal.default_int_handler)
+    ends_at_once = signal.getsignal(signal.SIGINT) is end_at_once
     if ends_at_once:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -205,7 +204,7 @@ def interruptible(outcome: str = "") -> Iterator[None]:
         raise CommandFailure(f"interrupted: {outcome}", INTERRUPTED) from None
     finally:
         if ends_at_once:
-            signal.signal(signal.SIGINT, before)
+            signal.signal(signal.SIGINT, end_at_once)
 
 
 def wait_out(seconds: float, error: "PetstoreError | None") -> None:
