@@ -77,7 +77,7 @@ def pages(results: Results) -> dict[Path, str]:
             "targets": targets_table(results),
             "shared": _ratios(results.shared, ("list", "get", "create", "mix")),
             "resources": _resources(results.alone),
-        },
+        }
     }
     return {page: _quoted(page.read_text(), of_page) for page, of_page in tables.items()}
 

@@ -216,12 +216,7 @@ def _status(response: bytes) -> str:
 
 @contextmanager
 def attacking(
-    kind: Kind,
-    target: Target,
-    callers: int,
-    addresses: int,
-    seconds: float,
-    niceness: int,
+    kind: Kind, target: Target, callers: int, addresses: int, seconds: float, niceness: int
 ) -> Iterator[Counter[str]]:
     """Attack from a separate process; its results are available after the block.
 
