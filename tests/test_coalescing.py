@@ -162,6 +162,25 @@ async def test_no_call_takes_longer_than_the_timeout_even_if_it_waits_for_others
     assert await group.batches.call(4) == 8
 
 
+async def test_the_time_of_a_call_begins_with_it_even_if_others_have_long_waited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ends, timeout_at = list[float](), asyncio.timeout_at
+
+    def noted(end: float) -> asyncio.Timeout:
+        ends.append(end)
+        return timeout_at(end)
+
+    monkeypatch.setattr("asyncio.timeout_at", noted)
+    group = Group(max_size=1, timeout=60)
+    calls = group.calls(1, 2)
+    await asyncio.sleep(0.01)
+    calls += group.calls(3)
+    group.may_end.set()
+    assert await asyncio.gather(*calls) == [2, 4, 6]
+    assert ends[1] + 0.01 <= ends[2]
+
+
 async def test_a_cancelled_caller_does_not_cancel_its_call() -> None:
     group = Group()
     gone, other = group.calls(1, 2)

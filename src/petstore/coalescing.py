@@ -57,17 +57,14 @@ class Batcher(Generic[T, R]):
         self._max_size = max_size
         self._at_once = at_once
         self._timeout = timeout
-        self._ends_at: float | None = None  # when the waiting calls fail, by the loop's clock
-        self._waiting: list[tuple[T, asyncio.Future[R]]] = []
+        self._waiting: list[tuple[T, asyncio.Future[R], float]] = []  # with the time by the loop
         self._running: set[asyncio.Task[None] | None] = set()
         self._is_collecting = False
 
     def call(self, argument: T) -> asyncio.Future[R]:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[R] = loop.create_future()
-        if self._timeout and not self._waiting:
-            self._ends_at = loop.time() + self._timeout
-        self._waiting.append((argument, done))
+        self._waiting.append((argument, done, loop.time()))
         if not self._is_collecting and len(self._running) < self._at_once:
             self._is_collecting = True
             self._running.add(loop.create_task(self._run_all()))
@@ -91,17 +88,18 @@ class Batcher(Generic[T, R]):
         finally:
             self._running.discard(asyncio.current_task())
 
-    async def _settle(self, batch: list[tuple[T, asyncio.Future[R]]]) -> None:
+    async def _settle(self, batch: list[tuple[T, asyncio.Future[R], float]]) -> None:
+        ends_at = self._timeout and batch[0][2] + self._timeout
         results: Sequence[R | Exception]
         try:
-            async with asyncio.timeout_at(self._ends_at):
-                results = await self._run([argument for argument, _ in batch])
+            async with asyncio.timeout_at(ends_at):
+                results = await self._run([argument for argument, _, _ in batch])
         except Exception as error:  # noqa: BLE001 - it concerns the callers
             if self._at_once == 1:
                 batch += self._waiting
                 self._waiting.clear()
             results = [error] * len(batch)
-        for (_, done), result in zip(batch, results, strict=True):
+        for (_, done, _), result in zip(batch, results, strict=True):
             settle(done, result)
 
 
