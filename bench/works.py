@@ -19,7 +19,7 @@ from stock import CATEGORIES, MIXED, PETS, STATES
 # Puts a store back to what it was before anything was written.
 RESTORE = (
     f"DELETE FROM orders; DELETE FROM pets WHERE id > {PETS};"  # noqa: S608 - numbers of ours
-    f" DELETE FROM pet_words WHERE term = '' AND item_id > {PETS};"
+    f" DELETE FROM pet_words_queue WHERE item_id > {PETS};"
     f" UPDATE pets SET status = 'available' WHERE status = 'pending' AND id > {MIXED}"
 )
 WRITING = ("create", "mix", "place order")

@@ -92,8 +92,8 @@ NUMBERS = (
 )
 FILL_SQLITE = {
     "pets (name, category_id, status)": "'Bella Old', n % 5, iif(n % 3, 'sold', 'available')",
-    "pet_words": "iif(n % 2, 'bel', 'rex'), n",
-    "order_words": "iif(n % 2, 'bel', 'rex'), n",
+    "pet_words (rowid, terms)": "n, iif(n % 2, 'bel', 'rex')",
+    "order_words (rowid, terms)": "n, iif(n % 2, 'bel', 'rex')",
     "categories (name, name_key)": "'Kind ' || n, 'kind ' || n",
     "orders (pet_id, status, placed_at)": "n % 5, 'cancelled', 0",
     "orders (pet_id, status, placed_at, reserved_until)": "n, 'placed', n, n",
@@ -494,7 +494,7 @@ UNSEARCHED = ("select_inventory", "select_category_inventory", "select_names_her
 GROUPED = ("select_sales_by_day", "select_sales_by_category")
 ONE_ROW = ("select_key_revision", "update_key_revision", "select_start_of_feed")
 IN_ORDER = ("select_next_lapse", "select_oldest_rows")
-INSERTS = [name for name in RECORDED if name.startswith(("insert_", "upsert_", "index_"))]
+INSERTS = [name for name in RECORDED if name.startswith(("insert_", "upsert_", "index_", "queue_"))]
 BY_INDEX = [
     name for name in RECORDED if name not in (*ONE_ROW, *INSERTS, *IN_ORDER, *UNSEARCHED, *GROUPED)
 ]
@@ -521,7 +521,11 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apsw.Connec
 
 def plan(connection: apsw.Connection, statement: Statement) -> list[str]:
     rows = connection.execute("EXPLAIN QUERY PLAN " + statement.sql, statement.parameters)
-    return [str(detail) for *_, detail in rows]
+    # An FTS5 table is searched if its plan has the MATCH.
+    return [
+        re.sub(r"SCAN (\w+ VIRTUAL TABLE INDEX \d+:M)", r"SEARCH \1", str(detail))
+        for *_, detail in rows
+    ]
 
 
 def steps(connection: apsw.Connection, statement: Statement) -> int:

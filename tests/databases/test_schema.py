@@ -27,8 +27,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 KEYS = {
     "sqlite": (
-        "SELECT t.name, c.name FROM sqlite_schema t, pragma_table_info(t.name) c"
-        " WHERE t.type = 'table' AND c.pk > 0 ORDER BY t.name, c.pk"
+        "SELECT t.name, c.name FROM pragma_table_list t, pragma_table_info(t.name) c"
+        " WHERE t.schema = 'main' AND t.type = 'table' AND c.pk > 0 ORDER BY t.name, c.pk"
     ),
     "postgresql": (
         "SELECT conrelid::regclass::text, attname::text FROM pg_constraint JOIN pg_attribute"
@@ -59,7 +59,8 @@ def test_the_list_has_every_table_its_key_and_columns_that_exist_and_those_it_re
     keys: dict[str, tuple[str, ...]] = {}
     for table, column in query(address, KEYS[database_kind]):
         keys[table] = (*keys.get(table, ()), column)
-    assert set(columns) - {"sqlite_sequence"} == set(keys)
+    virtual = {"pet_words", "order_words"} if database_kind == "sqlite" else set()
+    assert set(columns) - {"sqlite_sequence"} - virtual == set(keys)
     listed = {table.name: table.key for table in TABLES if table.is_copied}
     assert {table: key for table, key in keys.items() if table in listed} == listed
     times = {table.name: table.time for table in TABLES if table.time}

@@ -105,14 +105,14 @@ async def test_text_and_numbers_are_read_as_written_and_a_read_cannot_write(stor
 
 async def test_a_statement_with_rows_runs_once_for_each_or_not_at_all(store: Store) -> None:
     def insert(*rows: Row) -> Unit[list[Row]]:
-        sql = "INSERT INTO pet_words (term, item_id) VALUES (?1, ?2) RETURNING term"
+        sql = "INSERT INTO categories (name, name_key) VALUES (?1, ?2) RETURNING name_key"
         return (yield Statement(sql, rows=rows))
 
     assert await store.write(insert()) == []
-    assert await store.write(insert(("bella", 1), ("rex", 1))) == [("bella",), ("rex",)]
+    assert await store.write(insert(("Dogs", "dogs"), ("Cats", "cats"))) == [("dogs",), ("cats",)]
     with pytest.raises(Exception, match=r"(?i)unique"):
-        await store.write(insert(("max", 1), ("rex", 1)))
-    assert await store.read(Statement("SELECT count(*) FROM pet_words")) == [(2,)]
+        await store.write(insert(("Birds", "birds"), ("Cats", "cats")))
+    assert await store.read(Statement("SELECT count(*) FROM categories")) == [(2,)]
 
 
 async def test_a_unit_gets_the_rows_of_each_statement_and_may_have_none(store: Store) -> None:
@@ -146,7 +146,7 @@ async def test_many_pets_are_added_in_order_in_few_round_trips(store: Store) -> 
     await store.write(watch(adding, note))
     added = [(pet.id, pet.category_id, pet.name) for pet in await all_pets(store)]
     assert added == [(number, number, f"pet {number}") for number in range(1, 251)]
-    assert names == ["insert_pets", "insert_pet_words", "insert_events"] * 3
+    assert names == ["insert_pets", "queue_pet_words", "insert_events"] * 3
 
 
 async def test_other_stores_see_a_change_and_another_version_once_its_write_returns(

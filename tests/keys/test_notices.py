@@ -226,8 +226,7 @@ async def test_a_notice_that_failed_is_reported_by_the_next_check(
 ) -> None:
     async def refuse(unit: Unit[None]) -> None:
         unit.close()
-        msg = "full"
-        raise Unavailable(msg)
+        raise Unavailable("full")
 
     await desk.issue(expires_at=desk.clock() + DAY)
     with monkeypatch.context() as patch:

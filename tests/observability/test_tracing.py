@@ -146,7 +146,7 @@ async def test_reads_and_writes_are_child_spans_of_their_request_without_token_o
         await add("first")
         await asyncio.gather(add("second"), add("third"))
         await service.client.get(f"/v1/{token}?a=hidden", headers=headers)
-    inserts = ["insert_pet", "insert_pet_words", "insert_events"]
+    inserts = ["insert_pet", "queue_pet_words", "insert_events"]
     for name in ("first", "second", "third"):
         *reads, write = parts_of(collector, span_of(collector, name))
         assert (write.name, attributes(write)) == ("store write", {"db.system.name": "sqlite"})

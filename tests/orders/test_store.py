@@ -19,6 +19,7 @@ from petstore.events.store import Change
 from petstore.orders.buyers import Forgotten, forget_buyer, forget_old_buyers
 from petstore.orders.model import Order, OrderCreate, OrderFilter, OrderPatch, OrderStatus
 from petstore.orders.store import (
+    ORDERS_BY_WORD,
     Reservations,
     cancel_order,
     get_order,
@@ -30,6 +31,7 @@ from petstore.orders.store import (
 )
 from petstore.pets.model import Inventory, NewPet, PetPatch, PetStatus
 from petstore.pets.store import delete_pet, get_inventory, get_pet, update_pet
+from petstore.settings import is_postgres
 from support.changes import create_pet, create_pets
 from support.history import events_after, plain
 from support.manual_clock import ManualClock
@@ -495,11 +497,14 @@ async def test_a_forgotten_buyer_is_nowhere_in_the_database(
     address: str, tmp_path: Path, clock: ManualClock
 ) -> None:
     returned = OrderPatch(status="returned", return_reason="Jane Doe moved to Elm Street")
-    tables = ("orders", "order_words", "events")
+    tables = ["orders", "order_words_queue", "events"]
+    if is_postgres(address):  # on SQLite, the index has no rows to read
+        tables += ["order_words"]
     async with open_store(address) as store:
         await sell(store, "Jane Doe", note="Elm Street 9, " * 70)
         await sell(store, "Anna")
         await store.write(update_order(Change(NOON), 1, returned))
+        await ORDERS_BY_WORD.update(store)
         assert await forget(store, "Jane Doe", clock) == (1, 0)
         *_, told = [plain(event) for event in await events_after(store)]
         rows = [await store.read(Statement(f"SELECT * FROM {table}")) for table in tables]  # noqa: S608
@@ -507,7 +512,7 @@ async def test_a_forgotten_buyer_is_nowhere_in_the_database(
     assert told["actor"] == {"type": "key", "id": 7}
     files = [path.read_bytes() for path in tmp_path.iterdir() if path.is_file()]
     content = b"".join((str(rows).encode(), *files))
-    found = (text for text in (b"Jane", b"jane doe", b"Elm Street", b"Anna") if text in content)
+    found = (text for text in (b"Jane", b"jane", b"doe", b"Elm Street", b"Anna") if text in content)
     assert [*found] == [b"Anna"]
 
 

@@ -87,8 +87,17 @@ def expected(pets: Sequence[Pet], text: str) -> list[int]:
 
 async def assert_indexed(store: Store, pets: Sequence[Pet]) -> None:
     await PETS_BY_WORD.update(store)
-    rows = await store.write(do("SELECT term, item_id FROM pet_words"))
-    expected = {(term, pet.id) for pet in pets for term in terms_of(pet.name)}
+    await store.write(
+        do(
+            "/*sqlite*/ CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary"
+            " USING fts5vocab (main, pet_words, instance) /*end*/ /*pg SELECT 1 */"
+        )
+    )
+    read = (
+        "SELECT /*sqlite*/ term, doc FROM vocabulary /*end*/ /*pg term, item_id FROM pet_words */"
+    )
+    rows = await store.write(do(read))
+    expected = {(term, pet.id) for pet in pets for term in terms_of(pet.name).split(" ")}
     assert {(term, item_id) for term, item_id in rows} == expected
 
 

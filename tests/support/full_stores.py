@@ -186,8 +186,9 @@ def columns_of(database: str) -> dict[str, list[str]]:
         "SELECT table_name::text, column_name::text FROM information_schema.columns"
         " WHERE table_schema = 'public'"
         if is_postgres(database)
-        else "SELECT t.name, c.name FROM sqlite_schema t, pragma_table_info(t.name) c"
-        " WHERE t.type = 'table'"
+        # A table that an FTS5 table keeps its own data in is a shadow.
+        else "SELECT t.name, c.name FROM pragma_table_list t, pragma_table_info(t.name) c"
+        " WHERE t.schema = 'main' AND t.type <> 'shadow' AND t.name <> 'sqlite_schema'"
     )
     columns: dict[str, list[str]] = {}
     for table, column in sorted(query(database, sql), key=lambda row: (row[1] != "id", row[1])):

@@ -47,11 +47,9 @@ def _checkpoint(path: Path) -> None:
 def _replace(path: Path, source: Path, on_progress: OnProgress, *, as_newest: bool) -> None:
     part = part_of(path)
     if source.resolve() == path.resolve():
-        msg = f"{source} is the database itself; expected another file"
-        raise Conflict(msg)
+        raise Conflict(f"{source} is the database itself; expected another file")
     if source.resolve() == part:
-        msg = f"{source} has the name of the temporary copy; rename it first"
-        raise Conflict(msg)
+        raise Conflict(f"{source} has the name of the temporary copy; rename it first")
     with _unused(path):
         with replacing(path) as file:
             with unusable(source, part):
@@ -72,8 +70,7 @@ def _copy(source: Path, part: Path, on_progress: OnProgress, *, as_newest: bool)
         writing.pragma("journal_mode", "delete")
         found = writing.execute("PRAGMA integrity_check(1)").get
         if found != "ok":
-            msg = f"it is damaged: {found}"
-            raise UnusableDatabase(msg)
+            raise UnusableDatabase(f"it is damaged: {found}")
         inspect(writing)
         for table, _, other, _ in writing.execute("PRAGMA foreign_key_check"):
             msg = f"it is damaged: a row of {table} refers to one of {other} that does not exist"
@@ -87,8 +84,7 @@ def _copy_pages(
 ) -> None:
     original.execute("BEGIN")
     if original.pragma("application_id") != APPLICATION_ID:
-        msg = "it contains no petstore store"
-        raise UnusableDatabase(msg)
+        raise UnusableDatabase("it contains no petstore store")
     with writing.backup("main", original, "main") as copying:
         while not copying.done:
             copying.step(_PAGES_AT_ONCE)
@@ -100,8 +96,7 @@ def _copy_pages(
 def _unused(path: Path) -> Iterator[None]:
     """Lock the database as SQLite does, without it: the file may be damaged."""
     if path.exists() and not path.is_file():
-        msg = f"{path}: expected a file, found a folder, pipe or device"
-        raise Conflict(msg)
+        raise Conflict(f"{path}: expected a file, found a folder, pipe or device")
     try:
         file = path.open("r+b")
     except FileNotFoundError:
@@ -112,8 +107,7 @@ def _unused(path: Path) -> Iterator[None]:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, length, start)
         except OSError as error:
-            msg = f"{path} is in use: first stop the program that uses it"
-            raise Conflict(msg) from error
+            raise Conflict(f"{path} is in use: first stop the program that uses it") from error
         yield
 
 

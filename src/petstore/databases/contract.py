@@ -165,6 +165,5 @@ def upsert(
 
 def found(rows: list[Row], item_of: Callable[[Row], T], kind: str, item_id: int) -> T:
     if not rows:
-        msg = f"there is no {kind} {item_id}"
-        raise NotFound(msg)
+        raise NotFound(f"there is no {kind} {item_id}")
     return item_of(rows[0])

@@ -186,8 +186,7 @@ class PostgresStore:
     async def read(self, statement: Statement) -> list[Row]:
         """Run one SELECT on committed data; once more if the connection was lost."""
         if not statement.sql.startswith("SELECT"):
-            msg = "only a unit of work may change the database"
-            raise InternalError(msg)
+            raise InternalError("only a unit of work may change the database")
         try:
             if statement.by_id:
                 return await self._rows(statement.sql).call(statement.parameters[0])

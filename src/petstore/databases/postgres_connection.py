@@ -153,5 +153,4 @@ def unusable() -> Iterator[None]:
     try:
         yield
     except (asyncpg.SyntaxOrAccessError, asyncpg.InvalidSchemaNameError) as error:
-        msg = f"the database cannot be used: {error}"
-        raise UnusableDatabase(msg) from error
+        raise UnusableDatabase(f"the database cannot be used: {error}") from error

@@ -34,19 +34,16 @@ def require_private(path: Path, opened: os.stat_result, *, is_secret: bool = Fal
     and container platforms mount secrets in folders that are open to all, and read-only.
     """
     if not stat.S_ISREG(opened.st_mode):
-        msg = "expected a file, found a folder, link or pipe"
-        raise PermissionError(msg)
+        raise PermissionError("expected a file, found a folder, link or pipe")
     if opened.st_mode & (0o006 if is_secret and opened.st_uid == os.geteuid() else 0o002):
         verb = "read" if not opened.st_mode & 0o002 else "change"
-        msg = f"other users can {verb} it; run: chmod o-rw {path}"
-        raise PermissionError(msg)
+        raise PermissionError(f"other users can {verb} it; run: chmod o-rw {path}")
     places = () if is_secret else (path.absolute(), Path(os.path.realpath(path)))
     for folder in [place.parent for place in places]:
         mode = folder.stat().st_mode
         if mode & 0o002:
             fix = "use a folder of your own" if mode & stat.S_ISVTX else f"run: chmod o-w {folder}"
-            msg = f"other users can create files in {folder}; {fix}"
-            raise PermissionError(msg)
+            raise PermissionError(f"other users can create files in {folder}; {fix}")
 
 
 @contextmanager
@@ -68,8 +65,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         try:
             yield file
             if not _is(part, made):
-                msg = f"{part} was written by another process at the same time"
-                raise Conflict(msg)
+                raise Conflict(f"{part} was written by another process at the same time")
             part.replace(path)
         finally:
             if _is(part, made):
@@ -143,10 +139,9 @@ class SecretFile:
     def read(self) -> bytes:
         if self._master is None:
             if self._path is None:
-                msg = (
+                raise WebhooksNotConfigured(
                     "the operator of this service has not set up webhooks: --secret-file is not set"
                 )
-                raise WebhooksNotConfigured(msg)
             try:
                 self._master = master_of_text(_content(self._path))
             except (OSError, ValueError) as error:

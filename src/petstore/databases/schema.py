@@ -40,10 +40,8 @@ class Table(NamedTuple):
 
 TABLES = (
     Table("pets", ("id",)),
-    Table("pet_words", ("term", "item_id")),
     Table("categories", ("id",)),
     Table("orders", ("id",)),
-    Table("order_words", ("term", "item_id")),
     Table(
         *("events", ("sequence",), "at", "event_days"),
         in_order=True,
@@ -74,6 +72,10 @@ TABLES = (
     Table("imports", ("id",), "touched_at", IMPORTS_KEPT, at_once=1),
     Table("import_batches", ("import_id", "first")),
     # PostgreSQL keeps them in another form.
+    Table("pet_words", ("term", "item_id"), is_copied=False),
+    Table("pet_words_queue", ("item_id",), is_copied=False),
+    Table("order_words", ("term", "item_id"), is_copied=False),
+    Table("order_words_queue", ("item_id",), is_copied=False),
     Table("inventory", ("status",), is_copied=False),
     Table("category_inventory", ("category_id",), is_copied=False),
     Table("events_outbox", ("position",), is_copied=False),

@@ -202,8 +202,7 @@ class SqliteConnections:
 
     async def in_thread(self, function: Callable[[], T]) -> T:
         if not self._thread.is_alive():
-            msg = "the database is closed"
-            raise Unavailable(msg)
+            raise Unavailable("the database is closed")
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
         self.calls.put((loop, function, partial(settle, done)))

@@ -75,8 +75,7 @@ class OpenFiles:
             # Who closes the database last deletes the files beside it.
             are_shared = are_shared and self._is_shared()
             if are_shared and self._opened != before:
-                msg = f"{self._path}: a file beside it was deleted while it was opened"
-                raise Unavailable(msg)
+                raise Unavailable(f"{self._path}: a file beside it was deleted while it was opened")
         finally:
             if are_shared and _identity(self.log) != before[1]:
                 # SQLite has just made it, and no process may take it for the log of the others.
@@ -171,8 +170,7 @@ def _open(path: Path) -> _Descriptor:
             require_private(path, os.fstat(number))
         except PermissionError as error:
             os.close(number)
-            msg = f"{path}: {error}"
-            raise Unavailable(msg) from error
+            raise Unavailable(f"{path}: {error}") from error
         descriptor = _descriptors[_identity_of(os.fstat(number))] = _Descriptor(number)
     descriptor.users += 1
     return descriptor

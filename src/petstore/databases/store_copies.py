@@ -15,8 +15,12 @@ from petstore.databases.contract import OnProgress, Row, as_unavailable
 from petstore.databases.postgres_connection import ERRORS, Connection, connect
 from petstore.databases.schema import TABLES
 from petstore.databases.sqlite_connection import connected
+from petstore.databases.words import S, WordIndex
+from petstore.domain.words import terms_of
 from petstore.errors import Conflict, InternalError
+from petstore.orders.store import ORDERS_BY_WORD
 from petstore.pets.model import STATUSES
+from petstore.pets.store import PETS_BY_WORD
 
 COPIED = tuple(table for table in TABLES if table.is_copied)
 
@@ -33,7 +37,7 @@ SET LOCAL statement_timeout = 0;
 SET LOCAL idle_in_transaction_session_timeout = 0;
 SET LOCAL lock_timeout = '{_WAIT_SECONDS}s'
 """
-_NAMES = ", ".join(table.name for table in COPIED)
+_NAMES = ", ".join([*(table.name for table in COPIED), PETS_BY_WORD.table, ORDERS_BY_WORD.table])
 _DIGEST_BYTES = 16
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -114,6 +118,8 @@ async def _copy(
         selects[name], sent[name] = select, contents
         done += contents.rows
     await _copy_counts(source, target)
+    await _index_words(source, target, PETS_BY_WORD)
+    await _index_words(source, target, ORDERS_BY_WORD)
     for name, copied in sent.items():
         found = Contents()
         await target.execute(f"DECLARE pages CURSOR FOR {selects[name]}")
@@ -122,11 +128,10 @@ async def _copy(
             on_progress(done + found.rows, total)
         await target.execute("CLOSE pages")
         if found != copied:
-            msg = (
+            raise InternalError(
                 f"{name} did not arrive as it was sent: {copied.rows} rows with digest"
                 f" {copied} were sent, {found.rows} with {found} are there; nothing was copied"
             )
-            raise InternalError(msg)
         done += found.rows
     return sent
 
@@ -138,8 +143,7 @@ async def _require_empty(target: Connection) -> None:
         if table.name != PRESET and await target.fetch(f"SELECT 1 FROM {table.name} LIMIT 1")  # noqa: S608 - a name
     ]
     if filled:
-        msg = f"the target is not empty: it has rows in {', '.join(filled)}"
-        raise Conflict(msg)
+        raise Conflict(f"the target is not empty: it has rows in {', '.join(filled)}")
     await target.execute(f"DELETE FROM {PRESET}")  # noqa: S608 - a name
 
 
@@ -162,3 +166,13 @@ async def _copy_counts(source: apsw.Connection, target: Connection) -> None:
         await target.execute(f"DELETE FROM {name}")  # noqa: S608 - a name
         counts = source.execute(f"SELECT {', '.join(columns)} FROM {name}").fetchall()  # noqa: S608 - only names
         await target.copy_records_to_table(name, records=counts, columns=columns)
+
+
+async def _index_words(source: apsw.Connection, target: Connection, index: WordIndex[S]) -> None:
+    cursor = source.execute(f"SELECT {index.mapping.columns} FROM {index.items}")  # noqa: S608 - only names
+    while rows := list(islice(cursor, _PAGE)):
+        texts = ((row[0], index.text_of(index.mapping.read(row))) for row in rows)
+        records = [
+            (term, item_id) for item_id, text in texts if text for term in terms_of(text).split(" ")
+        ]
+        await target.copy_records_to_table(index.table, records=records)

@@ -1,11 +1,12 @@
 """The index of words: finds pets and buyers by any words, at the same cost in any store.
 
-A table of words has a row for each beginning of a word (``petstore.domain.words``) and item. So
-what begins with a text is one range of its key, by the ids of the items.
+It has the ids of each beginning of a word (``petstore.domain.words``), in order. On SQLite that is
+an FTS5 table: it gathers what is new, and merges that bit by bit, so an item changes few pages of
+the database. PostgreSQL has a row for each term and item, by this key.
 
-The rows of an item are on as many pages of the database. To write them with each change would cost
-more than the change itself. So an item whose text is new is one row of the term "", and within a
-second many are indexed at once. A search compares the names of those that still wait.
+Even so, to index each change at once would cost a quarter of the change. So an item whose text is
+new waits in a queue, and within a second many are indexed together. It is in the queue or in the
+index, never in both. A search compares the names of those that wait.
 """
 
 import asyncio
@@ -40,16 +41,16 @@ S = TypeVar("S", bound=Struct)
 MAX_SCANNED = 2_000
 """The most items that one page of a search looks at. A long text that is not ASCII counts more."""
 
-_PENDING = ""  # no beginning of a word
 _PAUSE_SECONDS = 0.01
 _CHUNK = 200
 _FOLDED_AT_ONCE = 20  # characters, in the time in which a row is read
-# A statement of so many takes some milliseconds, in which nothing else runs.
-_AT_ONCE = 1_000
+# A statement with terms of so many characters takes a millisecond, in which nothing else runs.
+_AT_ONCE = 5_000
+_MERGED_PAGES = 32
 
 
 class WordIndex(NamedTuple, Generic[S]):
-    """The words of a text of the items of a table, which has them in a ``table`` of its own."""
+    """The words of a text of the items of a table, in a ``table`` of its own and its queue."""
 
     table: str
     items: str
@@ -58,34 +59,34 @@ class WordIndex(NamedTuple, Generic[S]):
 
     def add(self, ids: Sequence[int]) -> Statement:
         """Let ``update`` index items whose text is new. Until then a search compares it."""
-        rows = ", ".join(f"('{_PENDING}', ?{number})" for number in range(1, len(ids) + 1))
+        rows = ", ".join(f"(?{number})" for number in range(1, len(ids) + 1))
         return Statement(
-            f"INSERT INTO {self.table} (term, item_id) VALUES {rows} ON CONFLICT DO NOTHING",  # noqa: S608
+            f"INSERT INTO {self.table}_queue (item_id) VALUES {rows} ON CONFLICT DO NOTHING",  # noqa: S608
             ids,
             deferrable=True,
-            name=f"insert_{self.table}",
+            name=f"queue_{self.table}",
         )
 
     def replace(self, item_id: int, before: str, after: str) -> Unit[None]:
         """Index another text of an item; "" has no words."""
-        new = {*terms_of(after), _PENDING} if after else set()
-        old = [*terms_of(before), _PENDING] if before else []
-        if gone := [term for term in old if term not in new]:
+        if before:
             yield Statement(
-                f"DELETE FROM {self.table} WHERE item_id = ?1 AND term"  # noqa: S608
-                " /*sqlite*/ IN (SELECT value FROM json_each(?2)) /*end*/"
-                " /*pg = ANY (ARRAY(SELECT json_array_elements_text(CAST(?2 AS JSON)))) */",
-                (item_id, json.encode(gone).decode()),
+                f"/*sqlite*/ INSERT INTO {self.table} ({self.table}, rowid, terms)"  # noqa: S608
+                " SELECT 'delete', ?1, ?2 WHERE NOT EXISTS"
+                f" (SELECT 1 FROM {self.table}_queue WHERE item_id = ?1) /*end*/"
+                f" /*pg DELETE FROM {self.table} WHERE item_id = ?1"
+                " AND term = ANY (string_to_array(?2, ' ')) */",
+                (item_id, terms_of(before)),
                 deferrable=True,
                 name=f"delete_{self.table}",
             )
         if after:
             yield self.add([item_id])
+        elif before:
+            yield self._dequeue([item_id])
 
     def updating(self, store: Store) -> PeriodicTask:
-        return PeriodicTask(
-            partial(self.update, store), 1, f"{self.items} not indexed for searches"
-        )
+        return PeriodicTask(partial(self.update, store), 1, f"{self.items} not indexed for search")
 
     async def update(self, store: Store) -> None:
         """Index the items whose text is new, many at a time."""
@@ -98,7 +99,7 @@ class WordIndex(NamedTuple, Generic[S]):
     async def waiting(self, store: Reader) -> AsyncIterator[dict[int, str]]:
         """Yield the texts that are not yet indexed, by the ids of their items."""
         last = 0
-        while rows := await store.read(self._select(_PENDING, last, _CHUNK)):
+        while rows := await store.read(self._select(last, _CHUNK)):
             yield {row[0]: self.text_of(self.mapping.read(row)) for row in rows}
             last = rows[-1][0]
 
@@ -122,7 +123,7 @@ class WordIndex(NamedTuple, Generic[S]):
         items, slices, left = list[S](), TimeSlices(), MAX_SCANNED
         await slices.begin()
         while True:
-            rows = await store.read(self._select(term, last, size))
+            rows = await store.read(self._select(last, size, term))
             for row in rows:
                 item = self.mapping.read(row)
                 name = self.text_of(item)
@@ -139,16 +140,16 @@ class WordIndex(NamedTuple, Generic[S]):
                 return Page(items, None)
             size = _CHUNK  # else a page of few would run hundreds of statements
 
-    def index_items(self, ids: Sequence[int], known: Mapping[str, Sequence[str]]) -> Unit[int]:
-        waiting = f"SELECT item_id FROM {self.table} WHERE term = '{_PENDING}'"  # noqa: S608
-        places = placeholder_list(1, ids)
+    def index_items(self, ids: Sequence[int], known: Mapping[str, str]) -> Unit[int]:
+        waiting = f"SELECT item_id FROM {self.table}_queue"  # noqa: S608
         rows = yield Statement(
             f"SELECT {self.mapping.columns} FROM {self.items} WHERE id IN"  # noqa: S608
-            f" ({waiting} AND item_id IN ({places})) ORDER BY id /*pg FOR UPDATE SKIP LOCKED */",
+            f" ({waiting} WHERE item_id IN ({placeholder_list(1, ids)}))"
+            " ORDER BY id /*pg FOR UPDATE SKIP LOCKED */",
             ids,
             name=f"lock_{self.table}",
         )
-        terms, size = dict[int, Sequence[str]](), 0
+        terms, size = dict[int, str](), 0
         for row in rows:
             text = self.text_of(self.mapping.read(row))
             terms[row[0]] = known.get(text) or terms_of(text)
@@ -157,26 +158,35 @@ class WordIndex(NamedTuple, Generic[S]):
                 yield self._insert(terms)
                 terms, size = {}, 0
         if locked := [row[0] for row in rows]:
-            yield Statement(
-                f"DELETE FROM {self.table} WHERE term = '{_PENDING}'"  # noqa: S608
-                f" AND item_id IN ({placeholder_list(1, locked)})",
-                locked,
-                name=f"dequeue_{self.table}",
-            )
+            yield self._dequeue(locked)
         return len(locked)
 
-    def _insert(self, terms: Mapping[int, Sequence[str]]) -> Statement:
-        # In order of the key: each page of the table is then changed once.
+    def _insert(self, terms: Mapping[int, str]) -> Statement:
+        # FTS5 merges some pages of its own with each statement, not many of them now and then. In
+        # order of the key, PostgreSQL changes each page of the table once.
         return Statement(
-            f"INSERT INTO {self.table} SELECT term.value, CAST(item.key AS BIGINT) FROM"  # noqa: S608
-            " /*sqlite*/ json_each(?1) AS item, json_each(item.value) AS term"
-            " WHERE true ORDER BY 1, 2 /*end*/"
-            " /*pg json_each(CAST(?1 AS JSON)) AS item,"
-            ' json_array_elements_text(item.value) AS term ORDER BY term.value COLLATE "C", 2 */'
-            " ON CONFLICT DO NOTHING",
+            f"/*sqlite*/ INSERT INTO {self.table} (rowid, terms, {self.table}, rank)"  # noqa: S608
+            " SELECT CAST(key AS INTEGER), value, NULL, NULL FROM json_each(?1)"
+            f" UNION ALL SELECT NULL, NULL, 'merge', {_MERGED_PAGES} /*end*/"
+            f" /*pg INSERT INTO {self.table} SELECT term, CAST(item.key AS BIGINT) AS id"
+            " FROM json_each_text(CAST(?1 AS JSON)) AS item,"
+            " unnest(string_to_array(item.value, ' ')) AS term"
+            ' ORDER BY term COLLATE "C", id ON CONFLICT DO NOTHING */',
             (json.encode(terms).decode(),),
             name=f"index_{self.table}",
         )
+
+    def _dequeue(self, ids: Sequence[int]) -> Statement:
+        return Statement(
+            f"DELETE FROM {self.table}_queue WHERE item_id IN ({placeholder_list(1, ids)})",  # noqa: S608
+            ids,
+            deferrable=True,
+            name=f"dequeue_{self.table}",
+        )
+
+    def matches(self, term: str) -> str:
+        """Return SQLite's condition that a row of the index is of a term, which is SQL."""
+        return f"""{self.table} MATCH '"' || replace({term}, '"', '""') || '"'"""
 
     async def _rarest(self, store: Reader, terms: Sequence[str], after: int) -> str:
         """Return the term of which the next items are the fewest, or the farthest apart."""
@@ -193,20 +203,22 @@ class WordIndex(NamedTuple, Generic[S]):
         """Return a SELECT of the items of a term, which is SQL, behind the first parameter."""
         pg = index_range(["term"], [f"(SELECT CAST({term} AS TEXT))"], "item_id", "?1")
         return (
-            f"SELECT item_id FROM {self.table}"  # noqa: S608
-            f" /*sqlite*/ WHERE term = {term} AND item_id > ?1 ORDER BY item_id /*end*/"
-            f" /*pg {pg} */"
+            f"SELECT /*sqlite*/ rowid AS item_id FROM {self.table}"  # noqa: S608
+            f" WHERE {self.matches(term)} AND rowid > ?1 ORDER BY rowid /*end*/"
+            f" /*pg item_id FROM {self.table} {pg} */"
         )
 
-    def _select(self, term: str, after: int, limit: int) -> Statement:
-        """Return a SELECT of the items that have a term, and of those not yet indexed."""
-        ranges = (self._range("?2"), self._range(f"'{_PENDING}'"))
+    def _select(self, after: int, limit: int, term: str = "") -> Statement:
+        """Return a SELECT of the items not yet indexed, and of those that have a term if given."""
+        waiting = f"SELECT item_id FROM {self.table}_queue WHERE item_id > ?1 ORDER BY item_id"  # noqa: S608
+        ranges = [waiting, self._range("?3")] if term else [waiting]
         if limit <= SHORT + 1:
-            ranges = (limited_subquery(ranges[0]), limited_subquery(ranges[1]))
-        ids = " UNION ".join(f"SELECT * FROM ({each} LIMIT ?3) AS part" for each in ranges)  # noqa: S608
+            ranges = [*map(limited_subquery, ranges)]
+        ids = " UNION ".join(f"SELECT * FROM ({each} LIMIT ?2) AS part" for each in ranges)  # noqa: S608
         item = lateral_join("JOIN", self.items, "p", "id", "item_id")
         sql = (
             f"SELECT {self.mapping.columns} FROM"  # noqa: S608 - only names
-            f" ({ids} ORDER BY item_id LIMIT ?3) AS parts {item} ORDER BY item_id"
+            f" ({ids} ORDER BY item_id LIMIT ?2) AS parts {item} ORDER BY item_id"
         )
-        return Statement(sql, (after, term, limit), name=f"search_{self.items}")
+        parameters = (after, limit, term) if term else (after, limit)
+        return Statement(sql, parameters, name=f"search_{self.items}")

@@ -12,7 +12,7 @@ MAX_WORDS = 8
 """How many words of a name are searched; those after them are as if they were not there."""
 
 TERM_SIZES = (1, 2, 3, 4, 6, 8, 12)
-"""How long the indexed beginnings of a word are. Each costs a row, so others are compared."""
+"""How long the indexed beginnings of a word are. Each costs space, so others are compared."""
 
 # Places inside words where one may begin to type: behind a hyphen, or anywhere in Chinese.
 _MAX_INNER = 16
@@ -69,13 +69,13 @@ def finds(typed: Sequence[str], words: Sequence[str]) -> bool:
     return all(any(word.startswith(each) for word in words) for each in typed)
 
 
-def terms_of(name: str) -> list[str]:
-    """Return what the index has of a name: the beginnings of its words, and the whole."""
+def terms_of(name: str) -> str:
+    """Return the terms of a name, between spaces: the beginnings of its words, and the whole."""
     words = _words(name)
     terms = {
         word[:size]: None for word in _with_inner(words) for size in TERM_SIZES if size <= len(word)
     }
-    return [*terms, _whole(words)]
+    return " ".join([*terms, _whole(words)])
 
 
 def indexed_beginning(word: str) -> str:
@@ -84,16 +84,13 @@ def indexed_beginning(word: str) -> str:
 
 
 def whole_term(name: str) -> str:
-    """Return the term of a whole name, which is beside the terms of its first word.
-
-    It ends with a space, and no beginning of a word has one.
-    """
+    """Return the term of a whole name: a no-break space, which no word has, ends each word."""
     return _whole(_words(name))
 
 
-async def terms_of_each(names: Iterable[str]) -> dict[str, list[str]]:
+async def terms_of_each(names: Iterable[str]) -> dict[str, str]:
     """The words of a hundred long names take a while, so others run in between."""
-    slices, terms = TimeSlices(), dict[str, list[str]]()
+    slices, terms = TimeSlices(), dict[str, str]()
     for name in names:
         await slices.rest()
         terms[name] = terms_of(name)
@@ -101,7 +98,7 @@ async def terms_of_each(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _whole(words: Iterable[_Word]) -> str:
-    return f"{'|'.join([word for word, _ in words])[:_MAX_WHOLE]} "
+    return "".join([f"{word}\N{NO-BREAK SPACE}" for word, _ in words])[:_MAX_WHOLE]
 
 
 def _with_inner(divided: Iterable[_Word]) -> list[str]:

@@ -43,7 +43,7 @@ from petstore.imports.model import (
 from petstore.imports.reading import ROWS_AT_ONCE, decode_rows
 from petstore.imports.reading import Row as FileRow
 from petstore.pets.model import NewPet, Pet
-from petstore.pets.store import create_pets, delete_untouched
+from petstore.pets.store import PETS_BY_WORD, create_pets, delete_untouched
 from petstore.time_slices import TimeSlices
 
 _encode = msgspec.json.Encoder().encode
@@ -162,7 +162,8 @@ async def names_here(reader: Reader, names: Collection[str]) -> set[str]:
     values = ", ".join(f"(?{number})" for number in range(1, len(names) + 1))
     sql = (
         f"SELECT column1 FROM (VALUES {values}) AS names"  # noqa: S608 - only numbers
-        " WHERE EXISTS (SELECT 1 FROM pet_words WHERE term = column1)"
+        " WHERE EXISTS (SELECT 1 FROM pet_words WHERE"
+        f" /*sqlite*/ {PETS_BY_WORD.matches('column1')} /*end*/ /*pg term = column1 */)"
     )
     return {row[0] for row in await reader.read(_sql("select_names_here", sql, *names))}
 

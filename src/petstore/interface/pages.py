@@ -87,8 +87,7 @@ def search_text(description: str) -> Meta:
 
 def require_plain_search(query: Any, by: str) -> None:
     if query.sort == "-id":
-        msg = f"sort: expected no sort together with {by}"
-        raise InvalidParameter(msg)
+        raise InvalidParameter(f"sort: expected no sort together with {by}")
     if query.count is True:
         msg = f"count: expected no count together with {by}; a search is not counted"
         raise InvalidParameter(msg)
@@ -180,8 +179,7 @@ def _decode(query: bytes, into: type) -> Query[Any]:
         if isinstance(kind, inspect.ListType):
             values.setdefault(name, []).append(plain_value(text, kind.item_type))
         elif name in values:
-            msg = f"{name}: expected once, got it twice"
-            raise InvalidParameter(msg)
+            raise InvalidParameter(f"{name}: expected once, got it twice")
         else:
             values[name] = plain_value(text, kind)
         if name != "cursor":

@@ -49,8 +49,7 @@ class Turns:
                         await needed.acquire()
                         taken.callback(needed.release)
             except TimeoutError:
-                detail = f"too many {self._what} wait for their turn"
-                raise Overloaded(detail) from None
+                raise Overloaded(f"too many {self._what} wait for their turn") from None
             return taken.pop_all()
 
 

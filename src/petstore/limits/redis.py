@@ -265,8 +265,7 @@ async def check_redis(url: str) -> None:
         msg = f"redis: {error}; expected a user who can run {_NEEDED} on petstore:*"
         raise PermissionError(msg) from error
     except RedisUnavailable as error:
-        msg = f"redis: {error}"
-        raise ConnectionError(msg) from error
+        raise ConnectionError(f"redis: {error}") from error
     finally:
         await client.close()
 

@@ -23,8 +23,7 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         is_of_name = isinstance(error, socket.gaierror)
         reason = error.strerror if is_of_name else os.strerror(error.errno or 0)
-        msg = f"cannot listen on {host} port {port}: {reason}"
-        raise OSError(msg) from None
+        raise OSError(f"cannot listen on {host} port {port}: {reason}") from None
 
 
 def inherited_listener() -> socket.socket | None:
@@ -34,8 +33,7 @@ def inherited_listener() -> socket.socket | None:
     if not count or pid != str(os.getpid()):
         return None
     if count != "1":
-        msg = f"LISTEN_FDS: expected 1 socket, not {count}"
-        raise OSError(msg)
+        raise OSError(f"LISTEN_FDS: expected 1 socket, not {count}")
     try:
         listener = socket.socket(fileno=_INHERITED)
     except OSError as error:

@@ -19,9 +19,8 @@ def scripts(database: str) -> tuple[str, ...]:
 
 def require_known(version: int, newest: int) -> int:
     if version > newest:
-        msg = (
+        raise UnusableDatabase(
             f"the database has schema version {version}, made by a newer petstore;"
             f" this one knows versions up to {newest}: install the newer version"
         )
-        raise UnusableDatabase(msg)
     return version

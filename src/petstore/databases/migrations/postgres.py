@@ -60,8 +60,7 @@ async def _upgrade(connection: Connection, known: tuple[str, ...]) -> None:
 async def _require_rights(connection: Connection) -> None:
     tables = await connection.fetchval(_WITHOUT_RIGHTS, [*TABLES_BY_NAME])
     if tables:
-        msg = (
+        raise UnusableDatabase(
             "the database cannot be used: its user needs"
             f" GRANT SELECT, INSERT, UPDATE, DELETE ON {tables}"
         )
-        raise UnusableDatabase(msg)

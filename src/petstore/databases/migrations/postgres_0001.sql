@@ -10,12 +10,14 @@ CREATE INDEX pets_by_category ON pets (category_id, id);
 CREATE INDEX pets_by_category_and_status ON pets (category_id, status, id);
 
 -- Where a search finds a pet by its name: a row for each beginning of a word, and for the whole
--- (domain/words.py). Until it has those, an item is a row of the term "".
+-- (databases/words.py). The queue has the items without those.
 CREATE TABLE pet_words (
     term TEXT COLLATE "C" NOT NULL,
     item_id BIGINT NOT NULL,
     PRIMARY KEY (term, item_id)
 );
+
+CREATE TABLE pet_words_queue (item_id BIGINT PRIMARY KEY);
 
 -- Changes of the counts by status, each a row of its own: no change waits for another. What has
 -- gathered is summed up now and then.
@@ -132,12 +134,14 @@ CREATE TABLE orders (
 );
 
 -- Where a search finds an order by its buyer: a row for each beginning of a word, and for the whole
--- (domain/words.py). Until it has those, an item is a row of the term "".
+-- (databases/words.py). The queue has the items without those.
 CREATE TABLE order_words (
     term TEXT COLLATE "C" NOT NULL,
     item_id BIGINT NOT NULL,
     PRIMARY KEY (term, item_id)
 );
+
+CREATE TABLE order_words_queue (item_id BIGINT PRIMARY KEY);
 
 CREATE INDEX orders_by_status ON orders (status, id);
 CREATE INDEX orders_by_pet ON orders (pet_id, id);

@@ -49,8 +49,7 @@ def _refuse_foreign(connection: apsw.Connection) -> None:
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
     in_use = tables or connection.pragma("user_version")
     if in_use and connection.pragma("application_id") != APPLICATION_ID:
-        msg = "the database was made by another program, not by petstore"
-        raise UnusableDatabase(msg)
+        raise UnusableDatabase("the database was made by another program, not by petstore")
 
 
 @cache

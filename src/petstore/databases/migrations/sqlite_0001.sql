@@ -11,13 +11,20 @@ CREATE INDEX pets_by_status ON pets (status);
 CREATE INDEX pets_by_category ON pets (category_id);
 CREATE INDEX pets_by_category_and_status ON pets (category_id, status);
 
--- Where a search finds a pet by its name: a row for each beginning of a word, and for the whole
--- (domain/words.py). Until it has those, an item is a row of the term "".
-CREATE TABLE pet_words (
-    term TEXT NOT NULL,
-    item_id INTEGER NOT NULL,
-    PRIMARY KEY (term, item_id)
-) STRICT, WITHOUT ROWID;
+-- Where a search finds a pet by its name: the beginnings of its words, and the whole (databases/words.py).
+-- The queue has the items without those.
+-- A term is what is between two spaces, whatever else it has. Deleted ones are overwritten.
+CREATE VIRTUAL TABLE pet_words USING fts5 (
+    terms,
+    content = '',
+    columnsize = 0,
+    detail = none,
+    tokenize = "ascii tokenchars '!""#$%&''()*+,-./:;<=>?@[\]^_`{|}~'"
+);
+
+INSERT INTO pet_words (pet_words, rank) VALUES ('secure-delete', 1), ('automerge', 0);
+
+CREATE TABLE pet_words_queue (item_id INTEGER PRIMARY KEY) STRICT;
 
 -- How many pets there are of each status, kept by triggers: nobody counts the table.
 CREATE TABLE inventory (
@@ -227,13 +234,19 @@ CREATE INDEX orders_by_pet_and_status ON orders (pet_id, status);
 CREATE INDEX orders_by_end ON orders (reserved_until) WHERE reserved_until IS NOT NULL;
 CREATE INDEX orders_by_placing ON orders (placed_at);
 
--- Where a search finds an order by its buyer: a row for each beginning of a word, and for the whole
--- (domain/words.py). Until it has those, an item is a row of the term "".
-CREATE TABLE order_words (
-    term TEXT NOT NULL,
-    item_id INTEGER NOT NULL,
-    PRIMARY KEY (term, item_id)
-) STRICT, WITHOUT ROWID;
+-- Where a search finds an order by its buyer: the beginnings of its words, and the whole (databases/words.py).
+-- The queue has the items without those.
+CREATE VIRTUAL TABLE order_words USING fts5 (
+    terms,
+    content = '',
+    columnsize = 0,
+    detail = none,
+    tokenize = "ascii tokenchars '!""#$%&''()*+,-./:;<=>?@[\]^_`{|}~'"
+);
+
+INSERT INTO order_words (order_words, rank) VALUES ('secure-delete', 1), ('automerge', 0);
+
+CREATE TABLE order_words_queue (item_id INTEGER PRIMARY KEY) STRICT;
 
 -- One pet, one buyer: the database itself refuses a second.
 CREATE UNIQUE INDEX open_orders ON orders (pet_id) WHERE status IN ('placed', 'approved');
