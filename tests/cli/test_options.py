@@ -76,8 +76,7 @@ def test_a_number_outside_its_range_is_refused_naming_the_option_or_variable(
     ],
 )
 def test_a_value_that_is_not_a_number_is_refused(command: Command, name: str, value: str) -> None:
-    words = command.fail("serve", name, value, status=2)
-    assert words.startswith(f"Invalid value for '{name}'")
+    assert command.fail("serve", name, value, status=2).startswith(f"Invalid value for '{name}'")
 
 
 @pytest.mark.parametrize(
@@ -109,10 +108,8 @@ def test_an_option_overrides_its_variable() -> None:
 @pytest.mark.parametrize("name", ["trusted_proxy", "allowed_origin", "webhook_network"])
 def test_a_setting_with_many_values_can_be_repeated(name: str) -> None:
     first, second = "10.0.0.0/8", "fd00::/8"
-    repeated = settings_of(option(name), first, option(name), second)
-    assert getattr(repeated, name) == (first, second)
-    listed = settings_of(**{variable(name): f"{first} {second}"})
-    assert getattr(listed, name) == (first, second)
+    assert getattr(settings_of(option(name), first, option(name), second), name) == (first, second)
+    assert getattr(settings_of(**{variable(name): f"{first} {second}"}), name) == (first, second)
 
 
 # Secrets in files, and unknown names

@@ -79,8 +79,7 @@ def bearer(service: Service, secret: str, name: str = COOKIE) -> Visitor:
 
 def cookies_of(response: httpx.Response) -> dict[str, str]:
     """Return the cookies that a response sets, by their names."""
-    lines = response.headers.get_list("set-cookie")
-    return dict(line.split("=", 1) for line in lines)
+    return dict(line.split("=", 1) for line in response.headers.get_list("set-cookie"))
 
 
 # With a password

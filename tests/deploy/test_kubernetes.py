@@ -76,8 +76,7 @@ def test_every_selector_selects_the_same_pods() -> None:
         resource("network-policy")["spec"]["podSelector"]["matchLabels"],
         POD["topologySpreadConstraints"][0]["labelSelector"]["matchLabels"],
     ]
-    labels = DEPLOYMENT["template"]["metadata"]["labels"]
-    assert all(selector == labels for selector in selectors)
+    assert all(selector == DEPLOYMENT["template"]["metadata"]["labels"] for selector in selectors)
     scaled = resource("autoscaler")["spec"]["scaleTargetRef"]
     assert (scaled["kind"], scaled["name"]) == (
         "Deployment",

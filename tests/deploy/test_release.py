@@ -177,8 +177,7 @@ def test_a_release_is_tested_committed_tagged_and_has_complete_packages(tmp_path
     image, code = "deploy/kubernetes/kustomization.yaml", "src/petstore/__init__.py"
     client = "clients/python/src/petstore_client/_version.py"
     assert changed == ["CHANGELOG.md", client, image, "pyproject.toml", code]
-    project = (repository.folder / "pyproject.toml").read_text()
-    assert '"petstore-client>=99.1,<100"' in project
+    assert '"petstore-client>=99.1,<100"' in (repository.folder / "pyproject.toml").read_text()
     assert f'__version__ = "{NEXT}"\n' in (repository.folder / client).read_text()
     assert f"newTag: {NEXT}\n" in (repository.folder / image).read_text()
     assert f'__version__ = "{NEXT}"\n' in (repository.folder / code).read_text()

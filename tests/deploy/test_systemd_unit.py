@@ -68,8 +68,7 @@ def test_systemd_finds_nothing_wrong_with_them(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    complaints = [line for line in verified.stderr.splitlines() if "petstore." in line]
-    assert complaints == []
+    assert [line for line in verified.stderr.splitlines() if "petstore." in line] == []
 
 
 def test_the_service_restarts_unless_its_configuration_is_invalid(tmp_path: Path) -> None:

@@ -95,8 +95,7 @@ def test_a_text_finds_names_with_all_its_words_in_any_order(
 def test_a_name_is_found_by_itself_and_by_any_part_of_its_words(name: str) -> None:
     words = words_of(name)
     assert finds(typed_words(name), words)
-    terms = set(terms_of(name).split(" "))
-    assert terms.issuperset(map(indexed_beginning, words))
+    assert set(terms_of(name).split(" ")).issuperset(map(indexed_beginning, words))
     assert all(len(word) and not word[0].isspace() for word in words)
 
 

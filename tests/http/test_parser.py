@@ -186,8 +186,7 @@ def test_chunks_may_arrive_byte_by_byte_which_is_no_framing() -> None:
         assert not parser.is_whole
         parser.unparsed += bytes([number])
         body += parser.next_piece()
-    expected = b"hellohello" + b"!" * 5_000
-    assert (body, parser.is_whole, parser.unparsed) == (expected, True, b"")
+    assert (body, parser.is_whole, parser.unparsed) == (b"hellohello" + b"!" * 5_000, True, b"")
     assert parser.keeps_alive
 
 

@@ -64,8 +64,7 @@ def decided(limits: Limits, minute_used: int, day_used: int, now: int = NOON) ->
 
 
 def told(decision: Decision) -> dict[str, str]:
-    lines = rate_limit_headers(decision).decode().split("\r\n")
-    return dict(line.split(": ", 1) for line in lines)
+    return dict(line.split(": ", 1) for line in rate_limit_headers(decision).decode().split("\r\n"))
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,7 @@ def test_a_store_is_created_neither_by_mistake_nor_through_a_dangling_symlink(
     database.symlink_to("elsewhere.db")
     serve = ("serve", "--port", str(free_port()))
     for using in (("keys", "list"), ("keys", "create", *NEW), ("backup", "backup.db"), serve):
-        words = command.fail(*using, status=1)
-        assert words == f"{database}: it is a link that leads nowhere"
+        assert command.fail(*using, status=1) == f"{database}: it is a link that leads nowhere"
     assert [*database.parent.iterdir()] == [database]
 
 

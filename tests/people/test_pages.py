@@ -148,8 +148,7 @@ async def test_a_disabled_person_is_out_until_enabled_again(service: Service, ad
     assert "Grace has access again." in words(enabled)
     assert (await find_person(service.store, person.id, None)).state == "active"
     await succeed(ada, enabled, "Undo")
-    page = await ada.get(path)
-    await succeed(ada, page, "Restore access")
+    await succeed(ada, await ada.get(path), "Restore access")
     assert (await find_person(service.store, person.id, None)).state == "active"
     assert (await grace.get("/pets")).status_code == 303
 

@@ -62,8 +62,7 @@ async def test_a_pet_with_an_invalid_field_is_not_added(service: Service, staff:
 
 
 async def test_the_form_is_ready_for_the_next_pet(service: Service, staff: Visitor) -> None:
-    empty = await staff.get("/pets/new")
-    assert form_of(empty, "Add the pet").fields["status"] == "available"
+    assert form_of(await staff.get("/pets/new"), "Add the pet").fields["status"] == "available"
     pasted = "\tMr.\tDarcy\n"  # from a spreadsheet
     page = await staff.submit("/pets", **BELLA | {"name": pasted, "status": ""})
     kept = form_of(page, "Add the pet").fields

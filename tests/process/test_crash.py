@@ -103,8 +103,7 @@ def test_a_service_that_can_no_longer_open_its_database_exits(
     (tmp_path / "petstore.db").write_text("once upon a time, " * 100)
     os.kill(server.worker, signal.SIGKILL)
     assert server.process.wait(30) == 1
-    lines = server.log_lines()
-    assert any(line["event"].endswith("file is not a database") for line in lines)
+    assert any(line["event"].endswith("file is not a database") for line in server.log_lines())
 
 
 def client_of(server: ServerProcess, token: str) -> httpx.AsyncClient:

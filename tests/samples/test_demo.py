@@ -138,8 +138,7 @@ async def test_a_demo_on_postgresql_stores_its_key_in_the_working_directory(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     token = await prepared(Settings(database=postgres_url))
-    name = database_name(postgres_url)
-    assert (tmp_path / f"{name}.demo-key").read_text() == token + "\n"
+    assert (tmp_path / f"{database_name(postgres_url)}.demo-key").read_text() == token + "\n"
 
 
 ORDERS = {"placed": 7, "approved": 11, "delivered": 120, "cancelled": 15}

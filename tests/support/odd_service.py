@@ -89,5 +89,4 @@ def _read(connection: socket.socket) -> Asked:
             raise ConnectionResetError
         method, target, _ = line.decode("latin-1").split(" ")
         fields = {name.lower(): value for name, value in parse_headers(file).items()}
-        body = file.read(int(fields.get("content-length", "0")))
-        return Asked(method, target, fields, body)
+        return Asked(method, target, fields, file.read(int(fields.get("content-length", "0"))))

@@ -23,8 +23,7 @@ def manifest() -> Manifest:
 
 @cache
 def content(path: str) -> str:
-    name = manifest().files[path].name
-    return gzip.decompress((FOLDER / f"{name}.gz").read_bytes()).decode()
+    return gzip.decompress((FOLDER / f"{manifest().files[path].name}.gz").read_bytes()).decode()
 
 
 def pages() -> list[str]:
