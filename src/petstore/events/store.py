@@ -159,7 +159,7 @@ async def publish_all(store: Store) -> None:
     limit = _PUBLISHED_AT_ONCE
     while await store.read(_UNPUBLISHED):
         published = await store.write(_publish(limit, "pg_try_advisory_xact_lock(?1)"))
-        if published is None:
+        if published is None or 0 < published < limit:  # else each look costs as much as a move
             return
         # None at all: a transaction has recorded more events than were looked at.
         limit = _PUBLISHED_AT_ONCE if published else 2 * limit
