@@ -202,6 +202,26 @@ async def test_a_service_starts_a_process_for_deliveries_replaces_it_and_reports
     assert await asyncio.to_thread(server.stop) == 0
 
 
+@pytest.mark.each_database
+async def test_a_service_starts_its_process_for_deliveries_once_there_is_a_webhook(
+    start: StartServer, tmp_path: Path, address: str, store: Store
+) -> None:
+    secret = str(secret_in(tmp_path))
+    options = ("--webhook-network", "127.0.0.0/8", "--secret-file", secret)
+    server = await asyncio.to_thread(start, *options, database=address, delivers=True)
+    (worker,) = server.workers()
+    async with receiving() as receiver:
+        await add_webhook(store, await issue_key(store), url=receiver.url)
+        await eventually(lambda: len(server.workers()) == 2, 30)
+        await store.write(create_pets([NewPet("Bella", 1)]))
+        await eventually(lambda: len(receiver.requests) == 1, 30)
+        _, deliverer = server.workers()
+        os.kill(deliverer, signal.SIGKILL)
+        os.kill(worker, signal.SIGKILL)
+        await eventually(lambda: len({*server.workers()} - {worker, deliverer}) == 2, 30)
+    assert await asyncio.to_thread(server.stop) == 0
+
+
 async def test_a_standalone_deliverer_reports_metrics(tmp_path: Path, postgres_url: str) -> None:
     port = free_port()
     with Deliverer(tmp_path, postgres_url, "--metrics-port", str(port)) as started:

@@ -27,17 +27,18 @@ from petstore.logs import LogEvent
 from petstore.observability.measured import Metrics, report_attempts, report_backlog
 from petstore.observability.metrics import CONNECTIONS, CONNECTIONS_MAX
 from petstore.observability.registry import Registry, SharedMetrics, share_metrics
-from petstore.periodic_tasks import background
+from petstore.periodic_tasks import PeriodicTask, background
 from petstore.server.listeners import http_server, inherited_listener, listen
-from petstore.server.supervisor import ENDS_SERVICE, READY, Link, Supervisor, Work
+from petstore.server.supervisor import ENDS_SERVICE, NEEDS_OTHERS, READY, Link, Supervisor, Work
 from petstore.settings import Settings, is_postgres, sqlite_path
 from petstore.webhooks.deliverer import Deliverer, NoteAttempt
 from petstore.webhooks.sender import Resolver, Sender
 from petstore.webhooks.signing import webhook_secrets
-from petstore.webhooks.store import LeasedWebhook
+from petstore.webhooks.store import LeasedWebhook, active_webhooks
 
 _SQLITE_POLL_SECONDS = 0.05
 _POSTGRES_POLL_SECONDS = 0.1
+_LOOK_SECONDS = 0.5
 _STOP_SECONDS = 5
 _DELIVERY_CONNECTIONS = 20_000  # most of them wait for a response
 _LOG = logging.getLogger(__name__)
@@ -129,8 +130,7 @@ _GC_THRESHOLD = 10_000
 
 def work(settings: Settings, link: Link, run: "Run") -> None:
     try:
-        ready = partial(link.send_bytes, READY)
-        uvloop.new_event_loop().run_until_complete(_run(run, ready))
+        uvloop.new_event_loop().run_until_complete(_run(run, link.send_bytes))
     except Exception as error:  # noqa: BLE001 - whatever it is, it belongs in the log
         log = open_log(settings)  # the log of the application is closed by now
         # An operator can fix these, so a line is enough; our own faults have a traceback.
@@ -142,16 +142,16 @@ def work(settings: Settings, link: Link, run: "Run") -> None:
         sys.exit(ENDS_SERVICE if isinstance(error, LostFiles) else 1)
 
 
-Run: TypeAlias = Callable[[asyncio.Event, Callable[[], None]], Awaitable[None]]
-"""Prepares, calls the function once it is ready, works until the event is set, and cleans up."""
+Run: TypeAlias = Callable[[asyncio.Event, Callable[[bytes], None]], Awaitable[None]]
+"""Prepares, reports ``READY``, works until the event is set, and cleans up."""
 
 
-async def _run(run: Run, report_ready: Callable[[], None]) -> None:
+async def _run(run: Run, report: Callable[[bytes], None]) -> None:
     stop = asyncio.Event()
     # Ctrl-C sends two: the terminal signals every process, and the supervisor its workers.
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await run(stop, report_ready)
+    await run(stop, report)
 
 
 async def serve(
@@ -159,13 +159,24 @@ async def serve(
     listener: socket.socket,
     shared_metrics: SharedMetrics | None,
     stop: asyncio.Event,
-    report_ready: Callable[[], None],
+    report: Callable[[bytes], None],
     *,
     leaves_waiting: bool,
 ) -> None:
     registry = shared_metrics and create_registry(shared_metrics)
     app = serve_settings(settings, registry)
-    async with app.lifespan():
+    has_webhooks = False
+
+    async def look_for_webhooks() -> None:
+        nonlocal has_webhooks
+        store, environment = app.services.store, settings.environment
+        if not has_webhooks and await active_webhooks(store, environment, system_clock()):
+            has_webhooks = True
+            report(NEEDS_OTHERS)
+
+    # Without webhooks, the deliverer would take 7 MB for nothing.
+    look = PeriodicTask(look_for_webhooks, _LOOK_SECONDS, "webhooks not looked for")
+    async with app.lifespan(), background(look):
         tune_garbage_collector()
         server = http_server(settings, listener, app)
         if registry is not None:
@@ -173,7 +184,7 @@ async def serve(
             registry.report(CONNECTIONS_MAX, lambda: server.max_connections)
         serving = asyncio.ensure_future(server.serve())
         serving.add_done_callback(lambda _: stop.set())
-        report_ready()
+        report(READY)
         await stop.wait()
         drain_timeout = max(settings.drain_timeout, _FIRST_REQUEST_SECONDS)
         server.shut_down(drain_timeout)
@@ -196,14 +207,14 @@ def run_deliverer(settings: Settings) -> None:
             shared = opened.enter_context(share_metrics(listener))
         run = partial(deliver, settings, shared)
         started = LogEvent("deliveries_started", "deliveries to webhooks have started")
-        uvloop.new_event_loop().run_until_complete(_run(run, partial(_LOG.info, started)))
+        uvloop.new_event_loop().run_until_complete(_run(run, lambda _: _LOG.info(started)))
 
 
 async def deliver(
     settings: Settings,
     shared_metrics: SharedMetrics | None,
     stop: asyncio.Event,
-    report_ready: Callable[[], None],
+    report: Callable[[bytes], None],
 ) -> None:
     room_for(_DELIVERY_CONNECTIONS)
     secret, on_postgres = secret_file_of(settings), is_postgres(settings.database)
@@ -240,7 +251,7 @@ async def deliver(
             await opened.enter_async_context(registry.running())
         tune_garbage_collector()
         async with deliverer.running():
-            report_ready()
+            report(READY)
             await stop.wait()
 
 

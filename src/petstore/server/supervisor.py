@@ -20,10 +20,12 @@ Link: TypeAlias = connection.Connection  # the end of a pipe from a worker to th
 Work: TypeAlias = Callable[[int, Link], None]
 """Runs a worker, given its id and its end of the link, until a stop signal.
 
-It sends ``READY`` or the reason why it cannot work. No two workers run under one id at a time.
+It sends ``READY`` or the reason why it cannot work, and later ``NEEDS_OTHERS`` if workers that do
+not serve are to start. No two workers run under one id at a time.
 """
 
 READY = b"ready"
+NEEDS_OTHERS = b"needs others"
 
 ENDS_SERVICE = 3  # exit status of a worker that must not be replaced before all others have exited
 _STOPS = frozenset({signal.SIGINT, signal.SIGTERM})
@@ -52,10 +54,10 @@ class Supervisor:
     """Keeps one worker running for each of ``works`` until a stop signal (SIGINT or SIGTERM).
 
     The first ``serving`` of them serve clients: the service has started once they are ready, and
-    ends if none of them can start. A worker that exits unexpectedly is replaced, unless its status
-    is ``ENDS_SERVICE``. A worker is killed if it has not exited ``shutdown_timeout`` seconds after
-    it was asked to, or if it hangs while it prepares. The log and the service manager learn of each
-    of these events, and of the ``url``.
+    ends if none of them can start. The others start once one of these needs them. A worker that
+    exits unexpectedly is replaced, unless its status is ``ENDS_SERVICE``. A worker is killed if it
+    has not exited ``shutdown_timeout`` seconds after it was asked to, or if it hangs while it
+    prepares. The log and the service manager learn of each of these events, and of the ``url``.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class Supervisor:
         url: str,
     ) -> None:
         self._works = works
-        self._serving = serving
+        self._serving = self._wanted = serving
         self._shutdown_timeout = shutdown_timeout
         self._on_stop = on_stop
         self._url = url
@@ -100,7 +102,8 @@ class Supervisor:
         # Signals are read after this: a worker that exited by a stop signal to all was asked to.
         exited = [worker for worker in self._workers if not worker.process.is_alive()]
         for worker in self._workers:
-            worker.receive()
+            if worker.receive() == NEEDS_OTHERS:
+                self._wanted = len(self._works)
         if self._signals:
             self._stop()
         for worker in exited:
@@ -131,7 +134,7 @@ class Supervisor:
 
     def _missing(self) -> list[int]:
         present = {worker.worker_id for worker in self._workers}
-        return [worker_id for worker_id in range(len(self._works)) if worker_id not in present]
+        return [worker_id for worker_id in range(self._wanted) if worker_id not in present]
 
     def _serving_workers(self) -> "list[_Worker]":
         return [w for w in self._workers if w.is_ready and w.worker_id < self._serving]
@@ -160,9 +163,7 @@ class Supervisor:
 
     def _awaited(self) -> Iterator[int | Link]:
         for worker in self._workers:
-            yield worker.sentinel
-            if not worker.is_ready:
-                yield worker.link
+            yield from (worker.sentinel, worker.link)
 
     def _seconds_until_due(self) -> float | None:
         due = min((worker.deadline for worker in self._workers), default=math.inf)
@@ -194,15 +195,17 @@ class _Worker:
         self.sentinel = self.process.sentinel
         self.pid = self.process.pid or 0
 
-    def receive(self) -> None:
-        if self.is_ready or not self.link.poll():
-            return
-        with suppress(EOFError, ConnectionError):  # it exited before
-            message = self.link.recv_bytes()
+    def receive(self) -> bytes:
+        message = b""
+        if self.link.poll():
+            with suppress(EOFError, ConnectionError):  # it exited before
+                message = self.link.recv_bytes()
+        if message and not self.is_ready:
             self.is_ready = message == READY
             self._failure = "" if self.is_ready else message.decode()
             if self.is_ready and not self._is_stopping:
                 self.deadline = math.inf
+        return message
 
     @property
     def outcome(self) -> str:
