@@ -63,8 +63,7 @@ def test_without_its_extra_it_says_how_to_install_it(monkeypatch: pytest.MonkeyP
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "mcp", None)
     monkeypatch.delattr(agents, "server", raising=False)
-    told = Shop("http://127.0.0.1:9", "a-key").fail("mcp", status=1)
-    assert told == (
+    assert Shop("http://127.0.0.1:9", "a-key").fail("mcp", status=1) == (
         "petstore mcp needs a package that is not installed; in a checkout, run:"
         " pip install ./clients/python '.[mcp]'"
     )

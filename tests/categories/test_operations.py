@@ -94,8 +94,7 @@ async def test_a_category_is_returned_as_it_was_added_and_changed(send: Send) ->
             created = await send("POST", "/categories", json=body)
             assert created.status_code == 201
             assert created.json() == {"id": number, **body}
-            url = f"{SERVICE_URL}/v1/categories/{number}"
-            assert created.headers.get_list("Location") == [url]
+            assert created.headers.get_list("Location") == [f"{SERVICE_URL}/v1/categories/{number}"]
             shown = await send("GET", f"/categories/{number}")
             assert (shown.status_code, shown.content) == (200, created.content)
             assert (await send("GET", "/categories")).json()[-1] == created.json()

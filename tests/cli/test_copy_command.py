@@ -107,7 +107,7 @@ def test_a_target_with_rows_is_refused_and_the_ids_of_deleted_ones_are_not_reuse
     before = contents(postgres_url)
     assert refused(full, postgres_url).startswith("the target is not empty: it has rows in pets")
     assert contents(postgres_url) == before
-    for table in ("pets", "pet_words", "events"):
+    for table in ("pets", "pet_words_queue", "events"):
         query(postgres_url, f"DELETE FROM {table}")  # noqa: S608 - a name
     SqliteStore(tmp_path / "new.db").migrate()
     assert copy(f"sqlite:///{tmp_path / 'new.db'}", postgres_url).exit_code == 0

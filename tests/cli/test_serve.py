@@ -101,8 +101,7 @@ def test_a_store_in_use_is_neither_changed_nor_migrated(
     service.execute("INSERT INTO pets (name, category_id) VALUES ('Rex', 1)")
     before = files()
     become_next_version(monkeypatch)
-    printed = command.succeed("serve", "--check", "--port", port)
-    assert results(printed)[-2] == (
+    assert results(command.succeed("serve", "--check", "--port", port))[-2] == (
         f"ok      database: schema version {SQLITE}; the start brings it to {SQLITE + 1}"
     )
     assert files() == before

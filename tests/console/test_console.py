@@ -208,8 +208,7 @@ async def test_input_is_kept_when_the_session_has_ended(service: Service) -> Non
     assert "o-1</bdi>" not in asked
     assert 'action="/console/pets"' in asked
     assert hidden_of(asked) == typed
-    sent = await staff.submit("/pets", **hidden_of(asked))
-    assert "(#1)." in words(sent)
+    assert "(#1)." in words(await staff.submit("/pets", **hidden_of(asked)))
 
 
 async def test_a_file_without_a_session_only_asks_to_sign_in(everybody: Service) -> None:

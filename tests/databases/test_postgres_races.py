@@ -164,8 +164,7 @@ async def test_a_category_name_and_a_login_are_assigned_only_once(
             add_person(PersonCreate("Grace", login, "clerk"), OPERATOR.at(clock()), "production")
             for login in (f"grace-{number}", f"GRACE-{number}", f"Grace-{number}")
         )
-        outcomes = await race(stores, *adding)
-        assert Counter(map(type, outcomes)) == {Added: 1, errors.LoginTaken: 2}
+        assert Counter(map(type, await race(stores, *adding))) == {Added: 1, errors.LoginTaken: 2}
 
 
 async def test_a_condition_holds_until_the_change_is_made(stores: list[PostgresStore]) -> None:

@@ -78,8 +78,7 @@ async def test_events_are_read_in_either_order_over_all_pages(store: Store) -> N
         for limit in (1, 2, 3, 4, 5, 8, 100):
             with case(wanted, limit):
                 assert await walked(store, wanted, limit=limit) == expected
-                backwards = await walked(store, wanted, limit=limit, newest_first=True)
-                assert backwards == expected[::-1]
+                assert await walked(store, wanted, limit=limit, newest_first=True) == expected[::-1]
 
 
 async def test_an_empty_page_leads_behind_the_newest_event_of_the_feed(store: Store) -> None:

@@ -112,8 +112,7 @@ async def test_what_is_to_decide_is_open(staff: Visitor, service: Service) -> No
             assert shown in words(page)
             assert [each for each in (read, statuses) if each in page.text] == opened
     path = await preview(staff, "name,category,status\nRex,Dogs,lost\nMia,Dogs,gone\n")
-    page = await staff.submit(path, others="sold")
-    assert "2 pets to add, 0 rows to skip." in words(page)
+    assert "2 pets to add, 0 rows to skip." in words(await staff.submit(path, others="sold"))
 
 
 async def test_a_file_that_cannot_be_read_is_refused_in_plain_words(staff: Visitor) -> None:

@@ -39,8 +39,7 @@ async def test_a_request_without_a_bearer_token_is_refused(service: Service) -> 
             query = value if value.startswith("?") else ""
             headers = {name or "Authorization": value} if sent and not query else {}
             response = await service.request("GET", f"{path}{query}", headers=headers)
-            message = assert_error(response, 401, "missing_api_key")
-            assert message.startswith("Authorization: ")
+            assert assert_error(response, 401, "missing_api_key").startswith("Authorization: ")
             assert response.headers.get_list("WWW-Authenticate") == [NO_TOKEN]
 
 

@@ -95,8 +95,7 @@ async def test_an_order_and_its_pet_are_one_line(service: Service, ada: Visitor)
         "Ada placed order 1 for Bella",
     ]
     await changed(ada, "/pets/1/delete")
-    found = told(await ada.get("/activity", kind="order"))
-    assert found[1] == "Ada placed order 3 for pet 1"
+    assert told(await ada.get("/activity", kind="order"))[1] == "Ada placed order 3 for pet 1"
 
 
 async def test_earlier_activity_is_on_further_pages_with_the_same_filters(ada: Visitor) -> None:

@@ -71,8 +71,7 @@ async def test_undo_restores_edited_fields_and_a_conflict_shows_both_changes(
     key = await get_key(service.store, key_id, None, service.clock)
     assert (key.name, key.plan, key.scopes) == ("test", "pro", ["pets:read"])
     assert f"{key.expires_at}" == "2030-01-31 23:59:59+00:00"
-    undone = await succeed(staff, changed, "Undo")
-    assert "test is as it was before." in words(undone)
+    assert "test is as it was before." in words(await succeed(staff, changed, "Undo"))
     assert await get_key(service.store, key_id, None, service.clock) == before
     other, path = await signed_in(service, name="Other"), f"/keys/{key_id}"
     mine, theirs = [await change_form(each, key_id) for each in (staff, other)]

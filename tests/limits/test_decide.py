@@ -156,8 +156,7 @@ def test_a_peek_is_not_counted_and_reports_a_ban() -> None:
     get_banned(caller)
     decision = caller.look()
     assert (decision.verdict, decision.seconds_left) == ("banned", FIVE_MINUTES)
-    reset = -(-caller.state.banned_until // SECOND)
-    assert decision.described == LimitWindow(1, 0, reset)
+    assert decision.described == LimitWindow(1, 0, -(-caller.state.banned_until // SECOND))
 
 
 @pytest.mark.parametrize(

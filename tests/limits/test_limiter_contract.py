@@ -161,8 +161,7 @@ async def test_counts_that_could_not_be_saved_are_saved_later(
         with pytest.raises(asyncio.CancelledError):
             await saving
     await limiter.save()
-    restarted = await start_limiter(states)
-    assert [await used_today(restarted, each) for each in (key, other)] == [2, 1]
+    assert [await used_today(await start_limiter(states), each) for each in (key, other)] == [2, 1]
     with locked(database):
         await limiter.save()  # without a request nothing is written
 

@@ -25,8 +25,7 @@ def passwords() -> Passwords:
 async def test_a_password_of_wrong_length_is_refused(passwords: Passwords, password: str) -> None:
     with pytest.raises(InvalidBody, match=r"^password: expected 10 to 200 characters$"):
         check_password(password, LOGIN)
-    known = await passwords.hash(PASSWORD)
-    assert not await passwords.verify(password, known)
+    assert not await passwords.verify(password, await passwords.hash(PASSWORD))
 
 
 @pytest.mark.parametrize(

@@ -176,7 +176,6 @@ async def test_a_deleted_pet_is_added_again_once(service: Service, grace: Visito
     gone = await grace.get("/pets/1")
     assert gone.status_code == 404
     for page in (deleted, gone, gone):  # the notice has it, too
-        added = await succeed(grace, page, AGAIN)
-        assert "Added Bella (#2)." in words(added)
+        assert "Added Bella (#2)." in words(await succeed(grace, page, AGAIN))
     pets = await service.store.read(Statement("SELECT id, name, category_id, status FROM pets"))
     assert pets == [(2, "Bella", 1, "available")]

@@ -103,8 +103,7 @@ async def test_a_webhook_is_tested_once_however_often_the_button_is_pressed_unle
     refused = await staff.post("/webhooks/1/test", once="a")
     assert refused.status_code == 409
     assert "disabled" in words(refused)
-    enabled = await staff.submit("/webhooks/1/enable")
-    assert "Events are sent again from now on." in words(enabled)
+    assert "Events are sent again from now on." in words(await staff.submit("/webhooks/1/enable"))
 
 
 async def test_missed_events_are_sent_since_a_time(service: Service, staff: Visitor) -> None:

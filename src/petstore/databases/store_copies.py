@@ -15,12 +15,8 @@ from petstore.databases.contract import OnProgress, Row, as_unavailable
 from petstore.databases.postgres_connection import ERRORS, Connection, connect
 from petstore.databases.schema import TABLES
 from petstore.databases.sqlite_connection import connected
-from petstore.databases.words import S, WordIndex
-from petstore.domain.words import terms_of
 from petstore.errors import Conflict, InternalError
-from petstore.orders.store import ORDERS_BY_WORD
 from petstore.pets.model import STATUSES
-from petstore.pets.store import PETS_BY_WORD
 
 COPIED = tuple(table for table in TABLES if table.is_copied)
 
@@ -37,7 +33,7 @@ SET LOCAL statement_timeout = 0;
 SET LOCAL idle_in_transaction_session_timeout = 0;
 SET LOCAL lock_timeout = '{_WAIT_SECONDS}s'
 """
-_NAMES = ", ".join([*(table.name for table in COPIED), PETS_BY_WORD.table, ORDERS_BY_WORD.table])
+_NAMES = ", ".join(table.name for table in COPIED)
 _DIGEST_BYTES = 16
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -118,8 +114,9 @@ async def _copy(
         selects[name], sent[name] = select, contents
         done += contents.rows
     await _copy_counts(source, target)
-    await _index_words(source, target, PETS_BY_WORD)
-    await _index_words(source, target, ORDERS_BY_WORD)
+    # The service indexes them, as if they were new.
+    await target.execute("INSERT INTO pet_words_queue SELECT id FROM pets")
+    await target.execute("INSERT INTO order_words_queue SELECT id FROM orders WHERE buyer <> ''")
     for name, copied in sent.items():
         found = Contents()
         await target.execute(f"DECLARE pages CURSOR FOR {selects[name]}")
@@ -166,13 +163,3 @@ async def _copy_counts(source: apsw.Connection, target: Connection) -> None:
         await target.execute(f"DELETE FROM {name}")  # noqa: S608 - a name
         counts = source.execute(f"SELECT {', '.join(columns)} FROM {name}").fetchall()  # noqa: S608 - only names
         await target.copy_records_to_table(name, records=counts, columns=columns)
-
-
-async def _index_words(source: apsw.Connection, target: Connection, index: WordIndex[S]) -> None:
-    cursor = source.execute(f"SELECT {index.mapping.columns} FROM {index.items}")  # noqa: S608 - only names
-    while rows := list(islice(cursor, _PAGE)):
-        texts = ((row[0], index.text_of(index.mapping.read(row))) for row in rows)
-        records = [
-            (term, item_id) for item_id, text in texts if text for term in terms_of(text).split(" ")
-        ]
-        await target.copy_records_to_table(index.table, records=records)

@@ -34,7 +34,7 @@ from petstore.settings import Settings, is_postgres, sqlite_path
 from petstore.webhooks.deliverer import Deliverer, NoteAttempt
 from petstore.webhooks.sender import Resolver, Sender
 from petstore.webhooks.signing import webhook_secrets
-from petstore.webhooks.store import LeasedWebhook, active_webhooks
+from petstore.webhooks.store import LeasedWebhook, has_webhooks
 
 _SQLITE_POLL_SECONDS = 0.05
 _POSTGRES_POLL_SECONDS = 0.1
@@ -165,13 +165,9 @@ async def serve(
 ) -> None:
     registry = shared_metrics and create_registry(shared_metrics)
     app = serve_settings(settings, registry)
-    has_webhooks = False
 
     async def look_for_webhooks() -> None:
-        nonlocal has_webhooks
-        store, environment = app.services.store, settings.environment
-        if not has_webhooks and await active_webhooks(store, environment, system_clock()):
-            has_webhooks = True
+        if await has_webhooks(app.services.store):
             report(NEEDS_OTHERS)
 
     # Without webhooks, the deliverer would take 7 MB for nothing.
