@@ -32,7 +32,15 @@ NAMES = (
     *("\ufb01lou", "\ud7ff", "\ue000", "\U0010ffff" * 2, "\u0390" * 255, "\u0390" * 254 + "b"),
     *("\U0001d1c0" * 255, "\ufb03" * 255, "\ufdfa" * 255, " Rex", "%", "_ella", "b\\\\", "100%"),
     *("\u65e5\u672c\u8a9e", "\u5c0f\u82b1\u732b", "Mr. Darcy", "Darcy Abel", "Mr. D\u00e4rcy"),
-    *("Mr. Bean and Mr. Darcy", "O'Brien", "Jean-Luc", "K-9", "Bella the brown one", "!!! ?"),
+    *(
+        "Mr. Bean and Mr. Darcy",
+        "O'Brien",
+        "Jean-Luc",
+        "K-9",
+        "Bella the brown one",
+        "!!! ?",
+        '"\x7f"',
+    ),
     *(
         "C++",
         "a\U0001f436" * 127,

@@ -44,7 +44,7 @@ _WITHOUT_SPACES = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u312f\u3400-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff]"
 )
-_SPACE = re.compile(r"[\0-\x20\s]+")
+_SPACE = re.compile(r"[\0-\x20\x7f\s]+")
 
 _Word: TypeAlias = tuple[str, list[int]]
 """A word, and the places inside it where one may begin to type."""
