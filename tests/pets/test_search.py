@@ -30,17 +30,9 @@ NAMES = (
     *("Bella", "bella", "BELLA II", "B\u00e9la", "Be\u0301la", "Stra\u00dfe", "STRASSE"),
     *("strasbourg", "\u0130stanbul", "\u0131stanbul", "\U0001f436", "\U0001f436\U0001f3fd Rex"),
     *("\ufb01lou", "\ud7ff", "\ue000", "\U0010ffff" * 2, "\u0390" * 255, "\u0390" * 254 + "b"),
-    *("\U0001d1c0" * 255, "\ufb03" * 255, "\ufdfa" * 255, " Rex", "%", "_ella", "b\\\\", "100%"),
+    *("\U0001d1c0" * 255, "\ufb03" * 255, "\ufdfa" * 255, " Rex", "%", "\x7f", "b\\\\", "100%"),
     *("\u65e5\u672c\u8a9e", "\u5c0f\u82b1\u732b", "Mr. Darcy", "Darcy Abel", "Mr. D\u00e4rcy"),
-    *(
-        "Mr. Bean and Mr. Darcy",
-        "O'Brien",
-        "Jean-Luc",
-        "K-9",
-        "Bella the brown one",
-        "!!! ?",
-        '"\x7f"',
-    ),
+    *("Mr. Bean and Mr. Darcy", "O'Brien", "Jean-Luc", "K-9", "Bella the brown one", "!!! ?"),
     *(
         "C++",
         "a\U0001f436" * 127,
@@ -101,11 +93,9 @@ async def assert_indexed(store: Store, pets: Sequence[Pet]) -> None:
             " USING fts5vocab (main, pet_words, instance) /*end*/ /*pg SELECT 1 */"
         )
     )
-    read = (
-        "SELECT /*sqlite*/ term, doc FROM vocabulary /*end*/ /*pg term, item_id FROM pet_words */"
-    )
-    rows = await store.write(do(read))
-    expected = {(term, pet.id) for pet in pets for term in terms_of(pet.name).split(" ")}
+    terms = "/*sqlite*/ term, doc FROM vocabulary /*end*/ /*pg term, item_id FROM pet_words */"
+    rows = await store.write(do(f"SELECT {terms}"))
+    expected = {(term, pet.id) for pet in pets for term in terms_of(pet.name).split(" ") if term}
     assert {(term, item_id) for term, item_id in rows} == expected
 
 

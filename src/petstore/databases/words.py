@@ -4,9 +4,9 @@ It has the ids of each beginning of a word (``petstore.domain.words``), in order
 an FTS5 table: it gathers what is new, and merges that bit by bit, so an item changes few pages of
 the database. PostgreSQL has a row for each term and item, by this key.
 
-Even so, to index each change at once would cost a quarter of the change. So an item whose text is
-new waits in a queue, and within a second many are indexed together. It is in the queue or in the
-index, never in both. A search compares the names of those that wait.
+Even so, to index each change at once would cost a quarter of it. So an item whose text is new waits
+in a queue, and within a second many are indexed together. It is in the queue or in the index, never
+in both. A search compares the names of those that wait.
 """
 
 import asyncio

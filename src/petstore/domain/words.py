@@ -44,7 +44,7 @@ _WITHOUT_SPACES = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u312f\u3400-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff]"
 )
-_SPACE = re.compile(r"[\0-\x20\x7f\s]+")
+_SPACE = re.compile(r"[\0-\x20\s]+")
 
 _Word: TypeAlias = tuple[str, list[int]]
 """A word, and the places inside it where one may begin to type."""
@@ -118,7 +118,8 @@ def _words(text: str) -> list[_Word]:
         folded = normalize("NFC", _unmarked(_unmarked(text).casefold().translate(_LETTERS)))
     chunks = [*filter(None, _SPACE.split(folded))] or _SPACE.split(text.strip())
     words = [each for chunk in chunks if (each := _divided(chunk))[0]]
-    return (words or [(chunk, []) for chunk in chunks if chunk])[:MAX_WORDS]
+    # FTS5 takes DEL for a space.
+    return (words or [(chunk, []) for chunk in chunks if chunk.strip("\x7f")])[:MAX_WORDS]
 
 
 def _divided(chunk: str) -> tuple[str, list[int]]:
