@@ -1,8 +1,7 @@
 """The index of words: finds pets and buyers by any words, at the same cost in any store.
 
-It has the ids of each beginning of a word (``petstore.domain.words``), in order. On SQLite that is
-an FTS5 table: it gathers what is new, and merges that bit by bit, so an item changes few pages of
-the database. PostgreSQL has a row for each term and item, by this key.
+It has the ids of each beginning of a word (``petstore.domain.words``), in order: in rows of
+PostgreSQL, or in an FTS5 table of SQLite, which merges them bit by bit and so changes few pages.
 
 Even so, to index each change at once would cost a quarter of it. So an item whose text is new waits
 in a queue, and within a second many are indexed together. It is in the queue or in the index, never
