@@ -521,9 +521,9 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apsw.Connec
 
 def plan(connection: apsw.Connection, statement: Statement) -> list[str]:
     rows = connection.execute("EXPLAIN QUERY PLAN " + statement.sql, statement.parameters)
-    # An FTS5 table is searched if its plan has the MATCH.
+    # An FTS5 table is searched if its plan has the MATCH or the rowid.
     return [
-        re.sub(r"SCAN (\w+ VIRTUAL TABLE INDEX \d+:M)", r"SEARCH \1", str(detail))
+        re.sub(r"SCAN (\w+ VIRTUAL TABLE INDEX \d+:[M=])", r"SEARCH \1", str(detail))
         for *_, detail in rows
     ]
 

@@ -70,11 +70,8 @@ class WordIndex(NamedTuple, Generic[S]):
         """Index another text of an item; "" has no words."""
         if before:
             yield Statement(
-                f"/*sqlite*/ INSERT INTO {self.table} ({self.table}, rowid, terms)"  # noqa: S608
-                " SELECT 'delete', ?1, ?2 WHERE NOT EXISTS"
-                f" (SELECT 1 FROM {self.table}_queue WHERE item_id = ?1) /*end*/"
-                f" /*pg DELETE FROM {self.table} WHERE item_id = ?1"
-                " AND term = ANY (string_to_array(?2, ' ')) */",
+                f"DELETE FROM {self.table} WHERE /*sqlite*/ rowid = ?1 AND ?2 IS NOT NULL /*end*/"  # noqa: S608
+                " /*pg item_id = ?1 AND term = ANY (string_to_array(?2, ' ')) */",
                 (item_id, terms_of(before)),
                 deferrable=True,
                 name=f"delete_{self.table}",
@@ -164,7 +161,7 @@ class WordIndex(NamedTuple, Generic[S]):
         # FTS5 merges some pages of its own with each statement, not many of them now and then. In
         # order of the key, PostgreSQL changes each page of the table once.
         return Statement(
-            f"/*sqlite*/ INSERT INTO {self.table} (rowid, terms, {self.table}, rank)"  # noqa: S608
+            f"/*sqlite*/ INSERT OR REPLACE INTO {self.table} (rowid, terms, {self.table}, rank)"  # noqa: S608
             " SELECT CAST(key AS INTEGER), value, NULL, NULL FROM json_each(?1)"
             f" UNION ALL SELECT NULL, NULL, 'merge', {_MERGED_PAGES} /*end*/"
             f" /*pg INSERT INTO {self.table} SELECT term, CAST(item.key AS BIGINT) AS id"

@@ -16,7 +16,6 @@ CREATE INDEX pets_by_category_and_status ON pets (category_id, status);
 -- A term is what is between two spaces, whatever else it has. Deleted ones are overwritten.
 CREATE VIRTUAL TABLE pet_words USING fts5 (
     terms,
-    content = '',
     columnsize = 0,
     detail = none,
     tokenize = "ascii tokenchars '!""#$%&''()*+,-./:;<=>?@[\]^_`{|}~'"
@@ -238,7 +237,6 @@ CREATE INDEX orders_by_placing ON orders (placed_at);
 -- The queue has the items without those.
 CREATE VIRTUAL TABLE order_words USING fts5 (
     terms,
-    content = '',
     columnsize = 0,
     detail = none,
     tokenize = "ascii tokenchars '!""#$%&''()*+,-./:;<=>?@[\]^_`{|}~'"
