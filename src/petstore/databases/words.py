@@ -16,13 +16,7 @@ from typing import Generic, NamedTuple, TypeVar
 from msgspec import Struct, json
 
 from petstore.databases.contract import Reader, Statement, Store, Unit, placeholder_list
-from petstore.databases.pages import (
-    SHORT,
-    Page,
-    index_range,
-    lateral_join,
-    limited_subquery,
-)
+from petstore.databases.pages import SHORT, Page, index_range, lateral_join, limited_subquery
 from petstore.domain.decoding import RowMapping
 from petstore.domain.words import (
     finds,
@@ -69,6 +63,7 @@ class WordIndex(NamedTuple, Generic[S]):
     def replace(self, item_id: int, before: str, after: str) -> Unit[None]:
         """Index another text of an item; "" has no words."""
         if before:
+            # On SQLite the id is enough, but the statement has to have each parameter.
             yield Statement(
                 f"DELETE FROM {self.table} WHERE /*sqlite*/ rowid = ?1 AND ?2 IS NOT NULL /*end*/"  # noqa: S608
                 " /*pg item_id = ?1 AND term = ANY (string_to_array(?2, ' ')) */",

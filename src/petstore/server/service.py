@@ -165,14 +165,18 @@ async def serve(
 ) -> None:
     registry = shared_metrics and create_registry(shared_metrics)
     app = serve_settings(settings, registry)
+    is_reported = False
 
     async def look_for_webhooks() -> None:
-        if await has_webhooks(app.services.store):
+        nonlocal is_reported
+        # Once: a supervisor that hangs reads nothing, and to write to a full pipe would wait.
+        if not is_reported and await has_webhooks(app.services.store):
             report(NEEDS_OTHERS)
+            is_reported = True
 
     # Without webhooks, the deliverer would take 7 MB for nothing.
     look = PeriodicTask(look_for_webhooks, _LOOK_SECONDS, "webhooks not looked for")
-    async with app.lifespan(), background(look):
+    async with app.lifespan():
         tune_garbage_collector()
         server = http_server(settings, listener, app)
         if registry is not None:
@@ -181,7 +185,8 @@ async def serve(
         serving = asyncio.ensure_future(server.serve())
         serving.add_done_callback(lambda _: stop.set())
         report(READY)
-        await stop.wait()
+        async with background(look):
+            await stop.wait()
         drain_timeout = max(settings.drain_timeout, _FIRST_REQUEST_SECONDS)
         server.shut_down(drain_timeout)
         app.shut_down()
