@@ -64,7 +64,7 @@ class RedisServer:
         except OSError:
             return False
 
-    def call(self, *command: str | int) -> Any:
+    def call(self, *command: str | int | bytes) -> Any:
         with Redis(port=self.port, decode_responses=True) as client:
             return client.execute_command(*command)
 

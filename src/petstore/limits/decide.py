@@ -51,7 +51,7 @@ class Budget(NamedTuple):
 class State(Struct, frozen=True, omit_defaults=True, gc=False):
     """What a limiter remembers of a key or an address.
 
-    Its field names are also in the hash in Redis and the columns in SQL. It holds no limit, so a
+    Its field names are also those in Redis and the columns in SQL. It holds no limit, so a
     new plan applies at once. ``refused_since`` and ``refused_at`` are the first and latest 429 of
     the current run. ``strikes`` counts those within ``BanRules.window`` of ``struck_since``.
     ``unbanned_at`` is the latest unban that was applied.

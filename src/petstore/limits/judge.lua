@@ -1,13 +1,13 @@
 -- The limiter of decide.py as one atomic script. It judges the requests of several keys or addresses.
 --
 -- DEFAULTS  the fields of State in decide.py; redis.py puts them before this text
--- KEYS      a hash for each request; it has the fields of its state that differ from their defaults
+-- KEYS      where the state of each request is, in MessagePack, without what is as in DEFAULTS
 -- ARGV      a JudgeCall of redis.py for each, in MessagePack; tests add ``now``, to replace
 --           the server's clock
--- Returns a Judgement of redis.py for each, in MessagePack. Without a hash and without
--- ``call.state`` it is nil, and nothing is done. A look is never refused.
+-- Returns for each the verdict, the time, 1 if a ban begins, and the state after it in MessagePack.
+-- With no state there and none in the call it is nil, and nothing is done. A look is never refused.
 
-local NEVER = DEFAULTS.banned_at
+local AS_DEFAULT = { __index = DEFAULTS }
 local SECOND, MINUTE, DAY = 1000, 60000, 86400000
 
 local time = redis.call('TIME')
@@ -16,9 +16,8 @@ local call, rules, now, today  -- of the request that is judged
 
 local function heed_unban(state)
   if call.unbanned_at > state.unbanned_at then
-    state.refused_since, state.refused_at, state.struck_since = NEVER, NEVER, NEVER
-    state.banned_at, state.banned_until = NEVER, NEVER
-    state.strikes, state.ban_level = 0, 0
+    state.refused_since, state.refused_at, state.struck_since = nil, nil, nil
+    state.banned_at, state.banned_until, state.strikes, state.ban_level = nil, nil, nil, nil
     state.unbanned_at, state.used_at = call.unbanned_at, now
   end
 end
@@ -50,7 +49,7 @@ local function refuse(state)
   state.banned_at = now
   state.banned_until = now + math.min(rules.duration * 2 ^ level, rules.max_duration)
   state.ban_level = math.min(level + 1, call.last_level)
-  state.strikes, state.struck_since = 0, NEVER
+  state.strikes, state.struck_since = nil, nil
   return 'banned', true
 end
 
@@ -72,7 +71,7 @@ local function take(state)
   end
   state.minute_started, state.minute_used = started, used + 1
   state.day, state.day_used = day, day_used + 1
-  state.refused_since, state.refused_at, state.used_at = NEVER, NEVER, now
+  state.refused_since, state.refused_at, state.used_at = nil, nil, now
   return 'admitted'
 end
 
@@ -99,25 +98,30 @@ local function charge(state)
   return 'admitted'
 end
 
-local function judge(key)
-  local stored = redis.pcall('HGETALL', key)
-  if stored.err then  -- somebody else wrote another type: it counts as none, too
-    redis.call('DEL', key)
-    stored = {}
+-- Somebody else may have written anything. What is not a whole number counts as none.
+local function unpacked(stored)
+  local is_packed, fields = pcall(cmsgpack.unpack, stored)
+  if not is_packed or type(fields) ~= 'table' then
+    return nil
   end
-  local exists = #stored > 0
-  if not exists and not call.state then
+  local state = {}
+  for name, number in pairs(fields) do
+    local is_number = type(number) == 'number' and number % 1 == 0 and math.abs(number) < 2 ^ 53
+    state[name] = DEFAULTS[name] and is_number and number or nil
+  end
+  return state
+end
+
+local function judge(key)
+  local stored = redis.pcall('GET', key)
+  if type(stored) == 'table' and not stored.err:find('WRONGTYPE') then
+    error(stored.err)
+  end
+  local state = unpacked(stored) or call.state
+  if not state then
     return false  -- a nil would end the list of results
   end
-  local before = setmetatable({}, { __index = DEFAULTS })
-  for index = 1, #stored, 2 do
-    local name, number = stored[index], tonumber(stored[index + 1])
-    -- Somebody else may have written another number, such as 2.5: it counts as none.
-    if DEFAULTS[name] and number and number % 1 == 0 and math.abs(number) < 2 ^ 53 then
-      before[name] = number
-    end
-  end
-  local state = setmetatable(not exists and call.state or {}, { __index = before })
+  setmetatable(state, AS_DEFAULT)
 
   heed_unban(state)
   local verdict, begins_ban = 'admitted', false
@@ -130,22 +134,11 @@ local function judge(key)
     state.used_at = now
   end
 
-  local changes = {}
-  for name, number in pairs(state) do
-    if number ~= before[name] then
-      changes[#changes + 1] = name
-      changes[#changes + 1] = string.format('%.0f', number)
-    end
+  local packed = cmsgpack.pack(state)
+  if packed ~= stored and (stored or call.mode ~= 'look') then  -- a look adds no key
+    redis.call('SET', key, packed, 'PX', call.expires_after)
   end
-  -- A look makes no hash.
-  if #changes > 0 and (exists or call.mode ~= 'look') then
-    redis.call('HSET', key, unpack(changes))
-    redis.call('PEXPIRE', key, call.expires_after)
-  end
-  for name, number in pairs(before) do
-    state[name] = rawget(state, name) or number
-  end
-  return cmsgpack.pack({ verdict = verdict, now = now, state = state, begins_ban = begins_ban })
+  return { verdict, now, begins_ban and 1 or 0, packed }
 end
 
 local judgements = {}

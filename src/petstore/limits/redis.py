@@ -1,10 +1,10 @@
 """The limiter of many processes: limits in Redis, and in memory while Redis is unavailable."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 from uuid import uuid4
 
 from msgspec import Struct
@@ -22,7 +22,6 @@ from petstore.limits.decide import (
     Decision,
     RateLimitStore,
     State,
-    Verdict,
     decision,
     describe,
 )
@@ -49,9 +48,7 @@ _PROCESSES = "petstore:processes"
 _SILENT_SECONDS = 5
 _TIMEOUT = 0.14
 _CHECK, _CHECK_TIMEOUT = "petstore:check", 0.3
-_NEEDED = (
-    "TIME, EVAL, EVALSHA, HGETALL, HSET, PEXPIRE, EXPIRE, DEL, ZADD, ZREMRANGEBYSCORE, ZCARD, ZREM"
-)
+_NEEDED = "TIME, EVAL, EVALSHA, GET, SET, EXPIRE, DEL, ZADD, ZREMRANGEBYSCORE, ZCARD, ZREM"
 
 _LOG = logging.getLogger(__name__)
 
@@ -75,17 +72,8 @@ class JudgeCall(Struct, omit_defaults=True):
     day: int | None = None
 
 
-class Judgement(Struct, gc=False):
-    """The result of ``judge.lua``: the verdict at ``now`` and the state after it."""
-
-    verdict: Verdict
-    now: Milliseconds
-    state: State
-    begins_ban: bool = False
-
-
 _encode = Encoder().encode
-_decode = Decoder(Judgement).decode
+_decode = Decoder(State).decode
 
 
 class RedisLimiter:
@@ -194,10 +182,10 @@ class RedisLimiter:
         if reply is None:
             call.state = await self.load(key.id) or _FRESH
             reply = await self._script.run(name, _encode(call))
-        judged = _decode(reply)
-        self.bans += judged.begins_ban
-        self._unsaved.put(key.id, judged.state)
-        return _decision(call, limits, judged)
+        decided, state, begins_ban = _decided(call, limits, reply)
+        self.bans += begins_ban
+        self._unsaved.put(key.id, state)
+        return decided
 
     async def _judge_minute(self, mode: Mode, budget: Budget, subject: str) -> Decision:
         local = self._local
@@ -206,7 +194,8 @@ class RedisLimiter:
             call = JudgeCall(mode, *limits, NEVER, NO_BANS, UNLIMITED, 0, _MINUTE_LIFETIME, _FRESH)
             name = f"petstore:{budget.name}:{{{subject}}}"
             try:
-                return _decision(call, limits, _decode(await self._script.run(name, _encode(call))))
+                reply = await self._script.run(name, _encode(call))
+                return _decided(call, limits, reply)[0]
             except RedisUnavailable as error:
                 local = self._fall_back(error)
         per_minute, _ = Limits(budget.per_minute, UNLIMITED).share(self._processes)
@@ -270,8 +259,12 @@ async def check_redis(url: str) -> None:
         await client.close()
 
 
-def _decision(call: JudgeCall, limits: Limits, judged: Judgement) -> Decision:
+def _decided(call: JudgeCall, limits: Limits, reply: Sequence[Any]) -> tuple[Decision, State, int]:
+    """Return the decision, the state after it, and 1 if it begins a ban."""
+    verdict, now, begins_ban, packed = reply
+    state = _decode(packed)
     if call.mode == "look":
-        return describe(judged.state, limits, judged.now, call.unbanned_at)
-    of_day = call.mode == "charge" and judged.verdict == "limited"
-    return decision(judged.state, limits, judged.now, judged.verdict, of_day=of_day)
+        return describe(state, limits, now, call.unbanned_at), state, begins_ban
+    of_day = call.mode == "charge" and verdict == b"limited"
+    decided = decision(state, limits, now, verdict.decode(), of_day=of_day)
+    return decided, state, begins_ban
