@@ -69,7 +69,7 @@ class Draw(random.Random):
             struck_since=self.near(now),
             banned_at=self.near(now),
             banned_until=self.choice([self.near(now), NEVER]),
-            ban_level=self.randint(0, 9),
+            ban_level=self.choice([*range(10), 2**46]),
             used_at=self.near(now),
             unbanned_at=self.near(now),
         )

@@ -311,7 +311,7 @@ def _refused(state: State, limits: Limits, rules: BanRules, now: Milliseconds) -
     if strikes < rules.threshold(limits.per_minute):
         return state
     clean = now - state.banned_until
-    level = max(0, state.ban_level - clean // rules.decay)
+    level = min(max(0, state.ban_level - clean // rules.decay), rules.last_level)
     return replace(
         state,
         strikes=0,

@@ -98,7 +98,7 @@ local function charge(state)
   return 'admitted'
 end
 
--- Somebody else may have written anything. What is not a whole number counts as none.
+-- Somebody else may have written anything. What is no count, and no time before 6429, is as none.
 local function unpacked(stored)
   local is_packed, fields = pcall(cmsgpack.unpack, stored)
   if not is_packed or type(fields) ~= 'table' then
@@ -106,8 +106,8 @@ local function unpacked(stored)
   end
   local state = {}
   for name, number in pairs(fields) do
-    local is_number = type(number) == 'number' and number % 1 == 0 and math.abs(number) < 2 ^ 53
-    state[name] = DEFAULTS[name] and is_number and number or nil
+    local is_valid = type(number) == 'number' and number % 1 == 0 and math.abs(number) < 2 ^ 47
+    state[name] = DEFAULTS[name] and is_valid and number or nil
   end
   return state
 end

@@ -36,7 +36,7 @@ from petstore.redis_client import (
 
 Mode: TypeAlias = Literal["take", "charge", "look"]
 
-# An idle hash expires; the store has a copy of the state of a key.
+# What is idle expires; the store has a copy of the state of a key.
 _KEY_LIFETIME = DAY
 _MINUTE_LIFETIME = 2 * MINUTE
 _FRESH = State()
@@ -47,7 +47,7 @@ _HEARTBEAT = (_FOLDER / "heartbeat.lua").read_text("utf-8")
 _PROCESSES = "petstore:processes"
 _SILENT_SECONDS = 5
 _TIMEOUT = 0.14
-_CHECK, _CHECK_TIMEOUT = "petstore:check", 0.3
+_CHECK, _CHECKED_KEY, _CHECK_TIMEOUT = "petstore:check", "petstore:key:{check}", 0.3
 _NEEDED = "TIME, EVAL, EVALSHA, GET, SET, EXPIRE, DEL, ZADD, ZREMRANGEBYSCORE, ZCARD, ZREM"
 
 _LOG = logging.getLogger(__name__)
@@ -71,6 +71,8 @@ class JudgeCall(Struct, omit_defaults=True):
     requests: int = 0
     day: int | None = None
 
+
+_CHECK_CALL = JudgeCall("take", 1, 1, NEVER, NO_BANS, UNLIMITED, 0, SECOND, _FRESH)
 
 _encode = Encoder().encode
 _decode = Decoder(State).decode
@@ -133,6 +135,8 @@ class RedisLimiter:
         command: Command = ("EVAL", _HEARTBEAT, 1, _PROCESSES, self._process, _SILENT_SECONDS)
         try:
             ((processes, now),) = await self._client.execute([command], 3 * self._timeout)
+            if self._local is not None:
+                await self._script.run(_CHECKED_KEY, _encode(_CHECK_CALL))
         except RedisUnavailable as error:
             # Another server may have the address by now, and this one refuse changes.
             await self._client.close()
@@ -243,12 +247,11 @@ class _Shares:
 async def check_redis(url: str) -> None:
     """Run each command of the limiter, on keys that expire within a second."""
     client = RedisClient(url)
-    judge = JudgeCall("take", 1, 1, NEVER, NO_BANS, UNLIMITED, 0, SECOND, _FRESH)
     heartbeat: Command = ("EVAL", _HEARTBEAT, 1, _CHECK, "", 1)
     try:
         script = BatchedScript(client, _JUDGE.encode(), _CHECK_TIMEOUT)
-        await script.run(f"{_CHECK}:{{key}}", _encode(judge))
-        cleanup: list[Command] = [("ZREM", _CHECK, ""), ("DEL", f"{_CHECK}:{{key}}")]
+        await script.run(_CHECKED_KEY, _encode(_CHECK_CALL))
+        cleanup: list[Command] = [("ZREM", _CHECK, ""), ("DEL", _CHECKED_KEY)]
         await client.execute([heartbeat, *cleanup], _CHECK_TIMEOUT)
     except CredentialsRefused as error:
         msg = f"redis: {error}; expected a user who can run {_NEEDED} on petstore:*"
