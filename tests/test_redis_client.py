@@ -6,12 +6,7 @@ import time
 import pytest
 
 from petstore.limits.redis import check_redis
-from petstore.redis_client import (
-    BatchedScript,
-    CredentialsRefused,
-    RedisClient,
-    RedisUnavailable,
-)
+from petstore.redis_client import BatchedScript, CredentialsRefused, RedisClient, RedisUnavailable
 from support.redis_server import RedisServer, redis_server
 from support.silent_server import fake_server, way_to
 
@@ -104,9 +99,7 @@ async def test_an_unreachable_server_is_not_reported_as_a_refused_password() -> 
             await check_redis(server.url)
 
 
-async def test_concurrent_calls_share_commands_and_few_slow_round_trips(
-    redis: RedisServer,
-) -> None:
+async def test_concurrent_calls_share_commands_and_few_slow_round_trips(redis: RedisServer) -> None:
     async with way_to(redis.port, delay=0.03) as way:
         client = RedisClient(way.url)
         script = BatchedScript(client, COUNT, 10)

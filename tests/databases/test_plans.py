@@ -273,7 +273,7 @@ LISTS_OF_POSTGRESQL = LISTS | {
     # Each row takes a look-up.
     "deprecated uses": lambda store, after: list_uses(
         store, DEPRECATED, None, after and 1000 * after, PAGE, CLOCK()
-    ),
+    )
 }
 
 # In the middle of the deliveries, of which 144 are on each day.

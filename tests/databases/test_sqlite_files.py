@@ -99,10 +99,7 @@ async def test_once_a_file_is_lost_every_change_is_in_the_database_and_the_proce
 
 @deleting
 async def test_a_commit_to_a_deleted_wal_is_in_the_database_before_it_is_acknowledged(
-    connections: list[apsw.Connection],
-    store: SqliteStore,
-    database: Path,
-    endings: tuple[str, ...],
+    connections: list[apsw.Connection], store: SqliteStore, database: Path, endings: tuple[str, ...]
 ) -> None:
     def commit() -> bool:
         delete(database, endings)

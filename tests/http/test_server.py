@@ -271,10 +271,7 @@ def limited(hard: int, *arguments: str) -> list[str]:
     return ["/bin/sh", "-c", f'ulimit -n {hard} && exec "$@"', "sh", *program]
 
 
-@pytest.mark.parametrize(
-    ("hard", "connections", "minimum"),
-    [(199, 20_000, 200), (109, 10, 110)],
-)
+@pytest.mark.parametrize(("hard", "connections", "minimum"), [(199, 20_000, 200), (109, 10, 110)])
 def test_too_few_open_files_are_refused_before_an_address_is_printed(
     tmp_path: Path, hard: int, connections: int, minimum: int
 ) -> None:

@@ -1,6 +1,7 @@
 """The limiter of many processes, on a real server: with it, without it, and in between."""
 
 import asyncio
+import math
 import shutil
 import ssl
 import time
@@ -126,8 +127,9 @@ async def test_what_somebody_else_wrote_is_ignored_or_replaced(
 ) -> None:
     names = f"petstore:key:{{{key.id}}}", "petstore:address:{192.0.2.1}"
     async with connect(redis.url) as limiter:
-        for value in (2.5, float("nan"), 1e300, 2**47, "many", None, [1]):
-            redis.call("SET", names[0], encode({"minute_used": value, "banned_until": value}))
+        for value in (2.5, math.nan, math.inf, 1e300, 2**47, "many", None, [1]):
+            fields = dict.fromkeys(("day_used", "minute_used", "banned_until"), value)
+            redis.call("SET", names[0], encode(fields))
             decision = await limiter.take(key)
             assert (decision.verdict, decision.minute.remaining) == ("admitted", 59), value
         await limiter.save()
@@ -151,6 +153,21 @@ async def test_flushed_scripts_and_broken_connections_cause_no_failures(
             redis.call("CLIENT", "KILL", "TYPE", "normal")
         assert (await limiter.take(key)).minute.remaining == 799
     assert said(caplog) == []
+
+
+async def test_a_cancelled_call_does_not_affect_the_others(
+    redis: RedisServer, connect: Connect, key: Caller
+) -> None:
+    async with connect(redis.url) as limiter:
+        await limiter.take(key)
+        calls = [asyncio.create_task(limiter.take(key)) for _ in range(10)]
+        await asyncio.sleep(0)
+        for call in calls[::2]:
+            call.cancel()
+        decisions = await asyncio.gather(*calls, return_exceptions=True)
+        remaining = [d.minute.remaining for d in decisions if isinstance(d, Decision)]
+        assert remaining == [57, 55, 53, 51, 49]
+        assert (await limiter.take(key)).minute.remaining == 48
 
 
 async def test_if_one_round_trip_fails_every_waiting_call_falls_back_at_once(

@@ -89,10 +89,7 @@ def test_many_states_are_saved_in_order_and_250_at_a_time() -> None:
 
 
 async def test_a_state_that_cannot_be_saved_does_not_hold_up_the_others(
-    states: StoredRateLimits,
-    store: Store,
-    clock: ManualClock,
-    caplog: pytest.LogCaptureFixture,
+    states: StoredRateLimits, store: Store, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     ids = [(await issue_stored(store, clock)).id for _ in range(3)]
     many = [(key_id, SEEN) for key_id in ids]

@@ -11,13 +11,7 @@ import httpx
 
 from support.command import Command
 from support.observed import Samples, read_metrics
-from support.process import (
-    ServerProcess,
-    StartServer,
-    free_port,
-    is_ready,
-    servers_in,
-)
+from support.process import ServerProcess, StartServer, free_port, is_ready, servers_in
 from support.redis_server import redis_server
 from support.stores import locked
 from support.terminal import Terminal

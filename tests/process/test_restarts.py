@@ -18,13 +18,7 @@ from support.callers import Customers
 from support.exploration import DEPTH
 from support.full_stores import query
 from support.postgres import PostgresServer
-from support.process import (
-    ServerProcess,
-    StartServer,
-    free_port,
-    is_ready,
-    listens,
-)
+from support.process import ServerProcess, StartServer, free_port, is_ready, listens
 from support.raw_socket import RawResponse, RawSocket
 from support.redis_server import redis_server
 from support.waiting import within

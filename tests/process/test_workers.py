@@ -81,19 +81,11 @@ def few_files(server: ServerProcess, more: int) -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("files", "said"),
-    [
-        (None, ""),
-        (1, "no process can be started: [Errno 24]"),
-        (8, "this process cannot serve"),
-    ],
+    [(None, ""), (1, "no process can be started: [Errno 24]"), (8, "this process cannot serve")],
     ids=["at once", "no process can be started", "no process can serve"],
 )
 def test_a_killed_process_is_replaced_as_soon_as_possible_while_the_other_serves(
-    pair: ServerProcess,
-    redis: RedisServer,
-    client: httpx.Client,
-    files: int | None,
-    said: str,
+    pair: ServerProcess, redis: RedisServer, client: httpx.Client, files: int | None, said: str
 ) -> None:
     before = len(errors(pair))
     with replaced(pair, redis) as killed, few_files(pair, files) if files else nullcontext():
@@ -106,9 +98,7 @@ def test_a_killed_process_is_replaced_as_soon_as_possible_while_the_other_serves
     assert len(after) == 1 or files
 
 
-def test_a_process_that_exits_early_during_a_stop_is_not_a_failure(
-    start: StartServer,
-) -> None:
+def test_a_process_that_exits_early_during_a_stop_is_not_a_failure(start: StartServer) -> None:
     server = start()
     worker = server.worker
     server.process.send_signal(signal.SIGSTOP)

@@ -85,11 +85,7 @@ async def publish(store: Store) -> None:
 
 
 async def add_deliveries(
-    store: Store,
-    webhook_id: int,
-    *states: str,
-    created_at: Milliseconds = NOW,
-    first: int = 1,
+    store: Store, webhook_id: int, *states: str, created_at: Milliseconds = NOW, first: int = 1
 ) -> None:
     """Add a delivery to a webhook for each of these states, of events from ``first`` on."""
     rows = [

@@ -98,7 +98,7 @@ local function charge(state)
   return 'admitted'
 end
 
--- Somebody else may have written anything. What is no count, and no time before 6429, is as none.
+-- Another program may have written anything: only whole numbers count, and times before 6429.
 local function unpacked(stored)
   local is_packed, fields = pcall(cmsgpack.unpack, stored)
   if not is_packed or type(fields) ~= 'table' then
@@ -115,7 +115,7 @@ end
 local function judge(key)
   local stored = redis.pcall('GET', key)
   if type(stored) == 'table' and not stored.err:find('WRONGTYPE') then
-    error(stored.err)
+    error(stored.err)  -- such as a missing right: otherwise each request would be the first
   end
   local state = unpacked(stored) or call.state
   if not state then
